@@ -1,0 +1,227 @@
+"""What goes into the store and comes out of it: frozen, plain, no SQL."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import Literal
+
+from everturn.chunks import Event
+from everturn.messages import Message, Part
+from everturn.turns import JsonDict, Policy, Principal, StopReason, Trigger, TurnError, TurnStatus, Usage
+
+Manifest = dict[str, list[str]]
+"""Hook point → names of the hooks that implement it, in order; recorded once, when the turn begins."""
+
+
+@dataclass(frozen=True, slots=True)
+class Admission:
+    """A turn that asks to begin. The user message is inline, or (draft=True) was put into the store before."""
+
+    request_id: str
+    thread_id: str
+    agent: str
+    digest: str
+    """Hash of everything that the caller asked for: the same request id with another digest is a conflict."""
+    policy: Policy
+    trigger: Trigger
+    submitted_at: float
+    """Seconds since the epoch, by Temporal's clock; orders the queue of a thread."""
+    run_id: str
+    """The workflow run that executes the turn; the fence against a second one."""
+    parts: list[Part] | None = None
+    draft: bool = False
+    after: str | None = None
+    """A request of the same client that was submitted just before this one and must come first, even if it has not begun."""
+    message_metadata: JsonDict = field(default_factory=dict[str, object])
+    body: JsonDict | None = None
+    principal: Principal | None = None
+    tenant_id: str | None = None
+    manifest: Manifest = field(default_factory=dict[str, list[str]])
+
+
+AdmissionOutcome = Literal["run", "queued", "busy", "known", "conflict", "cancelled"]
+
+
+@dataclass(frozen=True, slots=True)
+class Admitted:
+    """run: the thread is this turn's. queued: wait for `behind`. busy: refused by policy. known: the turn is over, or
+    another run executes it. conflict: the id belongs to another request."""
+
+    outcome: AdmissionOutcome
+    behind: str | None = None
+    manifest: Manifest = field(default_factory=dict[str, list[str]])
+
+
+@dataclass(frozen=True, slots=True)
+class Opening:
+    """Answer to an attempt that wants to work on a step.
+
+    attempt: the fence to write with, from 1, one higher than any before. stored: the step is done already.
+    superseded: a later attempt of the same activity has begun; stop without writing.
+    """
+
+    attempt: int
+    stored: StepRecord | None = None
+    superseded: bool = False
+
+
+CallState = Literal["requested", "running", "done", "error", "blocked", "substituted", "unknown", "interrupted"]
+SETTLED_CALLS: frozenset[str] = frozenset({"done", "error", "blocked", "substituted", "unknown", "interrupted"})
+
+
+@dataclass(frozen=True, slots=True)
+class ToolCall:
+    """A tool call as the model asked for it, and what became of it.
+
+    input: the validated arguments, None when they were not a JSON object. raw_input: the model's own text then.
+    output: what the model sees; raw_output: what the tool returned, where `after_tool_call` replaced or a cut shortened it.
+    """
+
+    tool_call_id: str
+    tool_name: str
+    step: int
+    index: int
+    input: JsonDict | None
+    raw_input: str | None = None
+    provider: JsonDict | None = None
+    """Opaque provider fields that have to be sent back with the call."""
+    state: CallState = "requested"
+    output: object = None
+    raw_output: object = None
+    model_input: JsonDict | None = None
+    """The model's own arguments, where a hook rewrote `input`."""
+    error: str | None = None
+    duration_ms: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class StepRecord:
+    """One finished model call, written once.
+
+    parts: text, reasoning and {"type": "tool-call", "toolCallId"} in the order in which the model produced them.
+    interrupted: the step was cancelled, `parts` is what had arrived by then.
+    """
+
+    request_id: str
+    step: int
+    attempt: int
+    model: str
+    parts: list[Part]
+    calls: list[ToolCall]
+    finish_reason: str
+    usage: Usage
+    duration_ms: int
+    interrupted: bool = False
+    response: JsonDict = field(default_factory=dict[str, object])
+    """Response id, served model, provider metadata, warnings."""
+
+
+@dataclass(frozen=True, slots=True)
+class EventBatch:
+    """Chunks of one turn to append, in order. attempt=None: written outside of steps, never fenced."""
+
+    request_id: str
+    events: Sequence[Event]
+    step: int | None = None
+    attempt: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class TurnFacts:
+    """What an activity needs to know of its turn."""
+
+    request_id: str
+    thread_id: str
+    agent: str
+    trigger: Trigger
+    status: TurnStatus
+    body: JsonDict | None
+    principal: Principal
+    tenant_id: str | None
+    manifest: Manifest
+    config: JsonDict
+    """What before_turn decided, {} if it did not."""
+    state: JsonDict
+    steps: int
+    usage: Usage
+    stop_reason: StopReason | None = None
+    error: TurnError | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class PromptMaterial:
+    """All that a prompt is made from: the visible transcript before this turn and with its user message, then this turn's steps."""
+
+    turn: TurnFacts
+    messages: list[Message]
+    steps: list[StepRecord]
+
+
+@dataclass(frozen=True, slots=True)
+class ToolOpening:
+    """Answer to an attempt that wants to run a tool call.
+
+    run: go. settled: it has an outcome (see `call`); do not run. lost: an earlier attempt died inside a tool that is not
+    idempotent; the caller settles it as `unknown`. superseded: a later attempt has begun.
+    """
+
+    outcome: Literal["run", "settled", "lost", "superseded"]
+    call: ToolCall
+
+
+@dataclass(frozen=True, slots=True)
+class Ending:
+    """How a turn is to be finished."""
+
+    request_id: str
+    status: TurnStatus
+    stop_reason: StopReason | None = None
+    error: TurnError | None = None
+    text: str | None = None
+    """A reply that no model wrote: the reason of a block."""
+    reason: str | None = None
+    """Why a turn was aborted, in the caller's words."""
+
+
+@dataclass(frozen=True, slots=True)
+class Ended:
+    """A turn that is over: as stored, whoever finished it. next_request_id: the turn that has the thread now, if any waits."""
+
+    request_id: str
+    thread_id: str
+    status: TurnStatus
+    stop_reason: StopReason | None
+    error: TurnError | None
+    message: Message | None
+    usage: Usage
+    steps: int
+    next_request_id: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class HookTrace:
+    """One run of one hook, as recorded. outcome: ok, error, timeout, oversize, invalid."""
+
+    request_id: str
+    point: str
+    hook: str
+    outcome: str
+    duration_ms: int
+    step: int | None = None
+    tool_call_id: str | None = None
+    message: str | None = None
+    logs: list[JsonDict] = field(default_factory=list[JsonDict])
+    changed: list[str] = field(default_factory=list[str])
+
+
+@dataclass(frozen=True, slots=True)
+class TurnHead:
+    """The few facts that queueing and reading need: who, where, which state."""
+
+    request_id: str
+    thread_id: str
+    agent: str
+    digest: str
+    status: TurnStatus
+    run_id: str
