@@ -54,7 +54,13 @@ class Chunk:
         return self.type in END_TYPES
 
     def as_json(self) -> dict[str, Any]:
-        return {"seq": self.seq, "type": self.type, "step": self.step, "attempt": self.attempt, "data": dict(self.data)}
+        return {
+            "seq": self.seq,
+            "type": self.type,
+            "step": self.step,
+            "attempt": self.attempt,
+            "data": dict(self.data),
+        }
 
 
 @dataclass(frozen=True, slots=True)

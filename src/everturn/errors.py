@@ -49,7 +49,9 @@ class UnknownAgent(BadInput):
     def __init__(self, agent: str, known: tuple[str, ...] = ()) -> None:
         self.agent, self.known = agent, known
         names = ", ".join(sorted(known)) or "none"
-        super().__init__(f"no agent is named {agent!r} on this worker (registered: {names}); check the name, or register the agent")
+        super().__init__(
+            f"no agent is named {agent!r} on this worker (registered: {names}); check the name, or register the agent"
+        )
 
 
 class InvalidAgent(BadInput):
@@ -77,7 +79,9 @@ class ThreadBusy(Conflict):
     def __init__(self, thread_id: str, running: str | None = None) -> None:
         self.thread_id, self.running = thread_id, running
         turn = f" (turn {running!r})" if running else ""
-        super().__init__(f"thread {thread_id!r} has a running turn{turn}; wait for it, cancel it, or submit with policy='queue'")
+        super().__init__(
+            f"thread {thread_id!r} has a running turn{turn}; wait for it, cancel it, or submit with policy='queue'"
+        )
 
 
 class NotFound(EverturnError):
@@ -89,7 +93,9 @@ class TurnNotFound(NotFound):
 
     def __init__(self, request_id: str) -> None:
         self.request_id = request_id
-        super().__init__(f"no turn has the request_id {request_id!r}; check the id, the namespace and the store address")
+        super().__init__(
+            f"no turn has the request_id {request_id!r}; check the id, the namespace and the store address"
+        )
 
 
 class Unavailable(EverturnError):
@@ -130,7 +136,9 @@ class ResultTimeout(EverturnError, TimeoutError):
 
     def __init__(self, request_id: str, seconds: float) -> None:
         self.request_id = request_id
-        super().__init__(f"turn {request_id!r} is not over after {seconds:g} s; it goes on: wait again, or cancel_chat it")
+        super().__init__(
+            f"turn {request_id!r} is not over after {seconds:g} s; it goes on: wait again, or cancel_chat it"
+        )
 
 
 class ServerFailed(Unavailable):

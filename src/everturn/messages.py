@@ -82,7 +82,9 @@ def dump_json(value: object, what: str) -> str:
         text = json.dumps(value, ensure_ascii=False, separators=(",", ":"), allow_nan=False)
         text.encode()
     except UnicodeEncodeError as error:
-        raise BadInput(f"{what} has text that is not valid Unicode: {error.reason} at character {error.start}") from error
+        raise BadInput(
+            f"{what} has text that is not valid Unicode: {error.reason} at character {error.start}"
+        ) from error
     except (TypeError, ValueError, RecursionError) as error:
         raise BadInput(f"{what} has no JSON form: {error}") from error
     if "\\u0000" in text:
@@ -103,7 +105,9 @@ def _check_part(part: object, index: int) -> Part:
     given = {str(k): v for k, v in cast(Mapping[object, Any], part).items()}
     kind = given.get("type")
     if not isinstance(kind, str) or not (kind in _USER_PARTS or kind.startswith("data-")):
-        raise BadInput(f"part {index} has the type {_short(kind)}; a user message takes {', '.join(_USER_PARTS)} or data-<name>")
+        raise BadInput(
+            f"part {index} has the type {_short(kind)}; a user message takes {', '.join(_USER_PARTS)} or data-<name>"
+        )
     needed = _REQUIRED_TEXT.get(kind)
     if needed is not None and not isinstance(given.get(needed), str):
         raise BadInput(f"part {index} ({kind}) needs a string in {needed!r}, not {_short(given.get(needed))}")

@@ -11,8 +11,12 @@ class Settings(BaseSettings):
 
     model_config = SettingsConfigDict(env_prefix="EVERTURN_", extra="ignore", frozen=True)
 
-    target: str | None = Field(None, description="Temporal's host:port; default: Temporal's own environment, then localhost:7233")
-    namespace: str | None = Field(None, description="Temporal namespace; default: Temporal's own environment, then default")
+    target: str | None = Field(
+        None, description="Temporal's host:port; default: Temporal's own environment, then localhost:7233"
+    )
+    namespace: str | None = Field(
+        None, description="Temporal namespace; default: Temporal's own environment, then default"
+    )
     task_queue: str = Field("everturn", min_length=1, description="task queue of the workers")
     store: str | None = Field(None, description="database URL: sqlite:///file.db or postgresql://…")
     web_ui: str | None = Field(None, description="address of the Temporal Web UI, for links")
@@ -21,8 +25,12 @@ class Settings(BaseSettings):
     max_cached_workflows: int = Field(1000, ge=1, description="turns kept in memory between workflow tasks")
     graceful_shutdown: float = Field(30.0, ge=0, description="how long a stopping worker lets running steps go on")
     stream_flush: float = Field(0.03, gt=0, le=1, description="longest time a streamed chunk waits for its batch")
-    event_retention: float = Field(7 * 86400.0, gt=0, description="stream events of ended turns are pruned after this long")
-    connect_timeout: float = Field(8.0, gt=0, le=60, description="how long a client tries to reach Temporal or the store")
+    event_retention: float = Field(
+        7 * 86400.0, gt=0, description="stream events of ended turns are pruned after this long"
+    )
+    connect_timeout: float = Field(
+        8.0, gt=0, le=60, description="how long a client tries to reach Temporal or the store"
+    )
 
 
 DEFAULT_STORE = "sqlite:///everturn.db"

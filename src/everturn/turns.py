@@ -5,7 +5,9 @@ from __future__ import annotations
 from dataclasses import asdict, dataclass, field
 from typing import Any, Final, Literal
 
-TurnStatus = Literal["queued", "running", "waiting", "completed", "error", "aborted", "blocked", "dropped", "superseded"]
+TurnStatus = Literal[
+    "queued", "running", "waiting", "completed", "error", "aborted", "blocked", "dropped", "superseded"
+]
 StopReason = Literal["end_turn", "max_steps", "stop_when", "blocked", "cancelled", "error", "tool_loop"]
 Policy = Literal["queue", "reject"]
 Trigger = Literal["submit", "continue"]

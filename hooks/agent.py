@@ -1,0 +1,56 @@
+"""The author's class: what an agent is."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from typing import Any, ClassVar
+
+from everturn.hooks.hook import Hooks
+from everturn.hooks.points import HookMethods
+from everturn.hooks.tools import Tool
+from everturn.turns import JsonDict
+
+DEFAULT_MAX_STEPS = 10
+
+
+@dataclass(frozen=True, slots=True)
+class Model:
+    """A model and how to reach it.
+
+    name: a litellm model string ("openai/gpt-4o-mini"), or "demo". api_base: another address, for gateways and local
+    servers. api_key_env: the environment variable on the worker that holds the key; default: the provider's own.
+    """
+
+    name: str
+    api_base: str | None = None
+    api_key_env: str | None = None
+    headers: dict[str, str] = field(default_factory=dict[str, str], repr=False)
+
+
+class Agent(HookMethods):
+    """Subclass it, fill in the attributes, override the hooks you need, and register an object of it on a worker.
+
+    name: stored with every turn, so keep it stable. models: the models that hooks may switch to (None = any).
+    provider_options: passed to the provider as they are. first_token_timeout, chat_stream_stall_timeout, step_timeout:
+    seconds to the first token, between two tokens (0 = off), and for a whole model call.
+    """
+
+    name: ClassVar[str] = ""
+    model: str | Model = ""
+    system: str = ""
+    tools: Sequence[Tool | Callable[..., Any]] = ()
+    hooks: Sequence[Hooks] = ()
+    models: Sequence[str] | None = None
+    max_steps: int = DEFAULT_MAX_STEPS
+    temperature: float | None = None
+    top_p: float | None = None
+    max_output_tokens: int | None = None
+    stop_sequences: Sequence[str] | None = None
+    seed: int | None = None
+    tool_choice: str | JsonDict | None = None
+    send_reasoning: bool = True
+    provider_options: JsonDict | None = None
+    first_token_timeout: float = 60.0
+    chat_stream_stall_timeout: float = 60.0
+    step_timeout: float = 600.0

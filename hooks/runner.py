@@ -1,0 +1,117 @@
+"""Runs one hook: in time, with its answer checked, and with a record of what happened."""
+
+from __future__ import annotations
+
+import asyncio
+import contextvars
+import inspect
+import time
+from collections.abc import Callable
+from concurrent.futures import Executor
+from dataclasses import dataclass, field
+from typing import Any, Literal
+
+from pydantic_core import PydanticSerializationError, to_json
+
+from everturn.hooks.contexts import HookContext
+from everturn.hooks.decisions import Config
+from everturn.hooks.log import HookLog, cut
+from everturn.hooks.registry import BoundHook
+from everturn.turns import JsonDict
+
+Outcome = Literal["ok", "error", "timeout", "oversize", "invalid"]
+MAX_TRACE_MESSAGE = 2000
+
+
+class HookFailed(Exception):  # noqa: N818 - handled by the dispatcher
+    """A hook whose failure the turn must not ignore. outcome: error, timeout, oversize or invalid."""
+
+    def __init__(
+        self, hook: str, point: str, outcome: Outcome, message: str, cause: BaseException | None = None
+    ) -> None:
+        self.hook, self.point, self.outcome = hook, point, outcome
+        self.cause = cause
+        super().__init__(f"{point} of hook {hook!r} failed ({outcome}): {message}")
+
+
+@dataclass(frozen=True, slots=True)
+class HookRun:
+    """What one run of one hook did."""
+
+    hook: BoundHook
+    outcome: Outcome
+    value: Any = None
+    message: str | None = None
+    duration_ms: int = 0
+    logs: list[JsonDict] = field(default_factory=list[JsonDict])
+    cause: BaseException | None = None
+
+    @property
+    def ok(self) -> bool:
+        return self.outcome == "ok"
+
+    def failure(self) -> HookFailed:
+        return HookFailed(self.hook.name, self.hook.point, self.outcome, self.message or "", self.cause)
+
+
+def log_for(hook: BoundHook) -> HookLog:
+    return HookLog(f"hook:{hook.point}:{hook.name}")
+
+
+async def run_hook(
+    hook: BoundHook, log: HookLog, *args: object, answers: tuple[type, ...], executor: Executor
+) -> HookRun:
+    """Calls `hook` with `args`. Nothing that the hook does escapes: a raise (CancelledError included), a timeout, an
+    answer of another type or size becomes the run's outcome. Only the cancellation of the caller passes through."""
+    started = time.monotonic()
+    outcome: Outcome = "ok"
+    value, message, cause = None, None, None
+    task = asyncio.ensure_future(_call(hook.function, args, executor))
+    try:
+        done, _ = await asyncio.wait({task}, timeout=hook.timeout)
+    except asyncio.CancelledError:
+        task.cancel()
+        raise
+    if not done:
+        task.cancel()
+        outcome, message = "timeout", f"took longer than {hook.timeout:g} s"
+    elif task.cancelled():
+        outcome, message = "error", "raised CancelledError"
+    elif (cause := task.exception()) is not None:
+        outcome, message = "error", cut(f"{type(cause).__name__}: {cause}", MAX_TRACE_MESSAGE)
+    else:
+        value = task.result()
+        outcome, message = _check_answer(hook, value, answers)
+    elapsed = round((time.monotonic() - started) * 1000)
+    return HookRun(hook, outcome, value if outcome == "ok" else None, message, elapsed, log.lines, cause)
+
+
+async def _call(function: Callable[..., Any], args: tuple[object, ...], executor: Executor) -> object:
+    if inspect.iscoroutinefunction(function):
+        return await function(*args)
+    context = contextvars.copy_context()
+    result = await asyncio.get_running_loop().run_in_executor(executor, lambda: context.run(function, *args))
+    return await result if inspect.isawaitable(result) else result
+
+
+def _check_answer(hook: BoundHook, value: object, answers: tuple[type, ...]) -> tuple[Outcome, str | None]:
+    if value is None:
+        return "ok", None
+    if not isinstance(value, answers):
+        expected = ", ".join(kind.__name__ for kind in answers)
+        return "invalid", f"returned {type(value).__name__}; expected {expected or 'nothing'} or None"
+    if hook.owner is None:
+        return "ok", None
+    try:
+        size = len(to_json(value.as_json() if isinstance(value, Config) else value))
+    except (PydanticSerializationError, ValueError, RecursionError) as error:
+        return "invalid", f"its answer has no JSON form: {error}"
+    limit = hook.owner.max_return_bytes
+    if size > limit:
+        return "oversize", f"returned {size:,} bytes; the limit is {limit:,}"
+    return "ok", None
+
+
+def edited(before: dict[str, Any], context: HookContext) -> dict[str, Any]:
+    """The editable fields of a context that the hook changed in place."""
+    return {name: getattr(context, name) for name, value in before.items() if getattr(context, name) != value}
