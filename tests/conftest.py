@@ -6,13 +6,10 @@ import os
 import sys
 import uuid
 from collections.abc import AsyncIterator
-from pathlib import Path
 
 import pytest
 import pytest_asyncio
 from temporalio.client import Client
-
-sys.path.insert(0, str(Path(__file__).parent.parent))  # `from tests.services… import …` under importlib mode
 
 from tests.services.temporal import TemporalService, temporal_service
 

@@ -1,0 +1,45 @@
+# `make demo` and `make test` each do all the set-up that they need: Python 3.11 or newer and make are enough.
+
+PYTHON ?= python3
+VENV := .venv
+BIN := $(VENV)/bin
+STAMP := $(VENV)/.everturn-installed
+
+.DEFAULT_GOAL := help
+.PHONY: help setup check test demo lock clean
+
+help:  ## Show these targets
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-8s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
+
+setup: $(STAMP)  ## Create .venv and install what requirements.lock names; does nothing when that is done
+
+$(STAMP): requirements.lock pyproject.toml
+	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11) and f"Everturn needs Python 3.11 or newer, not {sys.version.split()[0]}; set PYTHON=…")'
+	@test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check --require-hashes --requirement requirements.lock
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check --no-deps --editable .
+	@touch $@
+
+check: setup  ## Lint, format, types, import rules
+	$(BIN)/ruff check
+	$(BIN)/ruff format --check
+	$(BIN)/mypy
+	$(BIN)/pyright
+	$(BIN)/lint-imports --no-logo
+
+test: check  ## Check, then run all tests
+	$(BIN)/pytest
+
+demo: setup  ## Temporal with Web UI, a worker with the sample agent, and a chat in this terminal
+	$(BIN)/everturn demo
+
+lock:  ## Resolve requirements.lock anew, for all extras and all supported Python versions
+	$(PYTHON) -m venv $(VENV)-lock
+	$(VENV)-lock/bin/python -m pip install --quiet --disable-pip-version-check uv
+	$(VENV)-lock/bin/uv pip compile --quiet --upgrade --universal --python-version 3.11 --all-extras \
+	  --generate-hashes --no-emit-index-url --no-emit-find-links --custom-compile-command "make lock" \
+	  --output-file requirements.lock pyproject.toml
+
+clean:  ## Remove the virtual environment, caches and the demo's state
+	rm -rf $(VENV) $(VENV)-lock .everturn .mypy_cache .pytest_cache .ruff_cache .hypothesis .import_linter_cache build dist
+	find . -name __pycache__ -type d -prune -exec rm -rf {} +
