@@ -3,10 +3,8 @@
 from __future__ import annotations
 
 import asyncio
-import contextlib
 import logging
 import os
-import sys
 import tempfile
 from datetime import timedelta
 from pathlib import Path
@@ -18,7 +16,7 @@ from temporalio.client import Client
 from temporalio.service import RPCError
 
 from everturn.errors import ServerFailed
-from everturn.worker import launcher
+from everturn.worker.child import end_child, spawn_child
 from everturn.worker.ports import LOOPBACK, PortWish, Preferred, choose_port
 from everturn.worker.search_attributes import add_search_attributes, missing_search_attributes
 from everturn.worker.server_command import ServerOptions, find_binary, server_arguments
@@ -83,7 +81,7 @@ class EmbeddedServer:
         """Ends the server: orderly, and by force after ten seconds. Safe to repeat."""
         process, self._process = self._process, None
         if process is not None:
-            await _end(process)
+            await end_child(process, STOP_TIMEOUT, "the Temporal server")
         if self.log_file is not None and self._log_is_temporary:
             self.log_file.unlink(missing_ok=True)
             self.log_file = None
@@ -134,14 +132,11 @@ class EmbeddedServer:
         lock = None if state is None else await lock_state(state)
         try:
             with log_file.open("ab") as output:
-                process = await asyncio.create_subprocess_exec(
-                    *(sys.executable, "-I", "-S", launcher.__file__, str(os.getpid()), binary),
-                    *server_arguments(self.options, self._port, self._ui_port),
-                    stdin=asyncio.subprocess.PIPE,
-                    stdout=output,
-                    stderr=asyncio.subprocess.STDOUT,
+                process = await spawn_child(
+                    binary,
+                    server_arguments(self.options, self._port, self._ui_port),
+                    output=output,
                     pass_fds=() if lock is None else (lock,),
-                    start_new_session=True,  # Ctrl-C is for us: workers drain before the server goes
                 )
             if lock is not None:
                 sign_lock(lock, f"process {process.pid} at {self.address}")
@@ -195,15 +190,3 @@ async def _probe(address: str, namespace: str) -> None:
 def _tail(log_file: Path) -> str:
     lines = log_file.read_text(errors="replace").splitlines()
     return "\n".join(lines[-LAST_LOG_LINES:]) or "(empty)"
-
-
-async def _end(process: asyncio.subprocess.Process) -> None:
-    with contextlib.suppress(ProcessLookupError):
-        process.terminate()
-    try:
-        async with asyncio.timeout(STOP_TIMEOUT):
-            await process.wait()
-    except TimeoutError:
-        log.warning("the Temporal server did not stop within %g s and was killed", STOP_TIMEOUT)
-        process.kill()
-        await process.wait()

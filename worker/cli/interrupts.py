@@ -1,0 +1,67 @@
+"""Signals: Ctrl-C while a turn is shown, and the orderly end of commands that run until they are told to stop."""
+
+from __future__ import annotations
+
+import asyncio
+import signal
+from collections.abc import AsyncGenerator, Awaitable, Callable, Coroutine, Generator
+from contextlib import asynccontextmanager, contextmanager
+from types import FrameType
+from typing import Any, TypeVar
+
+Result = TypeVar("Result")
+
+
+class Left(Exception):  # noqa: N818 - what the user did, no error
+    """The user pressed Ctrl-C a second time; the turn goes on without a viewer."""
+
+
+async def with_two_presses(work: Coroutine[Any, Any, Result], first: Callable[[], Awaitable[None]]) -> Result:
+    """The result of `work`; the first Ctrl-C meanwhile runs `first`, the second one ends the wait.
+
+    Raises Left after the second press, and whatever `work` or `first` raises.
+    """
+    loop = asyncio.get_running_loop()
+    presses = asyncio.Queue[None]()
+
+    async def listen() -> None:
+        await presses.get()
+        await first()
+        await presses.get()
+        raise Left
+
+    working, listening = loop.create_task(work), loop.create_task(listen())
+    with _handled((signal.SIGINT,), lambda: presses.put_nowait(None)):
+        try:
+            await asyncio.wait((working, listening), return_when=asyncio.FIRST_COMPLETED)
+            if not working.done():
+                listening.result()
+            return await working
+        finally:
+            working.cancel()
+            listening.cancel()
+            await asyncio.gather(working, listening, return_exceptions=True)
+
+
+@asynccontextmanager
+async def stop_requested() -> AsyncGenerator[asyncio.Event]:
+    """An event that SIGINT or SIGTERM sets."""
+    event = asyncio.Event()
+    with _handled((signal.SIGINT, signal.SIGTERM), event.set):
+        yield event
+
+
+@contextmanager
+def _handled(signals: tuple[signal.Signals, ...], action: Callable[[], object]) -> Generator[None]:
+    """Runs `action` in the event loop for each of these signals, instead of what they did before."""
+    loop = asyncio.get_running_loop()
+
+    def handle(_number: int, _frame: FrameType | None) -> None:
+        loop.call_soon_threadsafe(action)
+
+    previous = {number: signal.signal(number, handle) for number in signals}
+    try:
+        yield
+    finally:
+        for number, handler in previous.items():
+            signal.signal(number, handler)

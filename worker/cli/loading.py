@@ -1,0 +1,110 @@
+"""Finds the agents that MODULE[:AGENT] on the command line names."""
+
+from __future__ import annotations
+
+import importlib
+import importlib.util
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+from types import ModuleType
+from typing import cast
+
+from everturn.errors import BadInput
+from everturn.hooks.agent import Agent
+
+
+def load_agents(specs: Sequence[str]) -> list[Agent]:
+    """One object of each agent that the specs name, in order, without repetition.
+
+    A spec is a Python file or a module's dotted name, and after a colon, if not all agents of it are meant, the name of
+    a class, of a variable or of an agent. Raises BadInput if nothing is found or the module cannot be imported.
+    """
+    agents: dict[int | type[Agent], Agent] = {}
+    for spec in specs:
+        module_name, wanted = split_spec(spec)
+        for found in _agents_of(_load_module(module_name), module_name, wanted):
+            if isinstance(found, Agent):
+                agents.setdefault(id(found), found)
+            elif found not in agents:
+                agents[found] = _make(found, spec)
+    return list(agents.values())
+
+
+def split_spec(spec: str) -> tuple[str, str | None]:
+    """Module and agent name; the colon of a drive letter (C:\\\\agents.py) is no separator."""
+    module, colon, name = spec.rpartition(":")
+    if not colon or "/" in name or "\\\\" in name:
+        return spec, None
+    return module, name or None
+
+
+def module_path(spec: str) -> Path | None:
+    """The file that a spec names, None if it names a module."""
+    module, _ = split_spec(spec)
+    return Path(module) if module.endswith(".py") or "/" in module else None
+
+
+def _load_module(name: str) -> ModuleType:
+    path = module_path(name)
+    folder = str((path.parent if path else Path()).resolve())
+    if folder not in sys.path:
+        sys.path.insert(0, folder)  # the agent's module may import its neighbours
+    try:
+        return _load_file(path) if path else importlib.import_module(name)
+    except Exception as error:
+        if isinstance(error, ModuleNotFoundError) and error.name == name:
+            raise BadInput(f"there is no module {name!r}; give a dotted name, or a path that ends with .py") from error
+        if isinstance(error, BadInput):
+            raise
+        raise BadInput(f"{name} cannot be imported: {type(error).__name__}: {error}; --debug shows where") from error
+
+
+def _load_file(path: Path) -> ModuleType:
+    if not path.is_file():
+        raise BadInput(f"there is no file {path}; check the path")
+    spec = importlib.util.spec_from_file_location(path.stem, path.resolve())
+    if spec is None or spec.loader is None:
+        raise BadInput(f"{path} is no Python module; give a file that ends with .py")
+    module = importlib.util.module_from_spec(spec)
+    sys.modules[path.stem] = module  # dataclasses and pydantic look a class's module up by its name
+    spec.loader.exec_module(module)
+    return module
+
+
+def _agents_of(module: ModuleType, name: str, wanted: str | None) -> list[Agent | type[Agent]]:
+    """All agents that the module defines, or the one with the wanted name. Objects stand for their classes."""
+    found = {
+        variable: cast(Agent | type[Agent], value)
+        for variable, value in vars(module).items()
+        if isinstance(value, Agent) or _is_agent_class(value)
+    }
+    if wanted is not None:
+        chosen = [a for variable, a in found.items() if wanted in (variable, a.name)]
+        if not chosen:
+            known = ", ".join(sorted(found)) or "none"
+            raise BadInput(f"{name} has no agent {wanted!r} (agents there: {known}); check the name after the colon")
+        return chosen[:1]
+    objects = [a for a in found.values() if isinstance(a, Agent)]
+    instantiated = {type(a) for a in objects}
+    classes = [
+        a
+        for a in found.values()
+        if isinstance(a, type) and a.__module__ == module.__name__ and a.name and a not in instantiated
+    ]
+    if not objects and not classes:
+        raise BadInput(f"{name} defines no agent; write a subclass of everturn.Agent with a `name` in it")
+    return [*objects, *classes]
+
+
+def _is_agent_class(value: object) -> bool:
+    return isinstance(value, type) and issubclass(value, Agent) and value is not Agent
+
+
+def _make(agent: type[Agent], spec: str) -> Agent:
+    try:
+        return agent()
+    except TypeError as error:
+        raise BadInput(
+            f"{spec}: {agent.__name__} cannot be made without arguments ({error}); put an object of it into the module"
+        ) from error
