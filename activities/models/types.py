@@ -11,8 +11,9 @@ from everturn.turns import JsonDict, Usage
 
 @dataclass(frozen=True, slots=True)
 class ModelRequest:
-    """One model call. messages and tools have OpenAI's chat-completions format; the lane translates for other providers.
+    """One model call. messages and tools have OpenAI's chat-completions format; lanes translate for other providers.
 
+    key_env: the environment variable that holds the key, for error messages; None for the provider's usual one.
     read_timeout: seconds between two reads of the socket; the real deadlines are ours (`deadlines.py`).
     """
 
@@ -22,6 +23,7 @@ class ModelRequest:
     tool_choice: str | JsonDict | None = None
     api_base: str | None = None
     api_key: str | None = field(default=None, repr=False)
+    key_env: str | None = None
     temperature: float | None = None
     top_p: float | None = None
     max_output_tokens: int | None = None

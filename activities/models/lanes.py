@@ -1,0 +1,73 @@
+"""Which lane serves a model, under which name, at which address, with which key."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+from dataclasses import dataclass, field
+
+from everturn.activities.models.failures import ModelFailure
+from everturn.activities.models.litellm_lane import LiteLLMLane
+from everturn.activities.models.providers import key_variable, provider_of, takes_plain_key
+from everturn.activities.models.types import ModelLane
+from everturn.activities.scripted.server import ScriptedModelServer
+
+DEMO_MODELS = frozenset({"demo", "demo-fast"})
+_DEMO_LOG_SIZE = 10  # the demo server's log is for tests; a process that runs for days needs none
+_NO_KEY = "none"
+"""Local servers take any key, and the client of the OpenAI API insists on one."""
+
+
+@dataclass(frozen=True, slots=True)
+class ResolvedModel:
+    """Where to send a request: `lane.stream` with `model`, `api_base`, `api_key` and `key_env` in the ModelRequest."""
+
+    lane: ModelLane
+    model: str
+    api_base: str | None = None
+    api_key: str | None = field(default=None, repr=False)
+    key_env: str | None = None
+
+
+class ModelLanes:
+    """The lanes of one process. The demo model's server starts with its first use, on the loop that asks."""
+
+    def __init__(self) -> None:
+        self._litellm = LiteLLMLane()
+        self._demo: ScriptedModelServer | None = None
+        self._starting = asyncio.Lock()
+
+    async def resolve(
+        self, model: str, *, api_base: str | None = None, api_key_env: str | None = None
+    ) -> ResolvedModel:
+        """Raises ModelFailure (fatal, `authentication`) if the variable that was named for the key is not set."""
+        if model in DEMO_MODELS:
+            return ResolvedModel(self._litellm, f"openai/{model}", await self._demo_address(), _NO_KEY)
+        variable = api_key_env or key_variable(model)
+        key = os.environ.get(variable) if api_key_env or takes_plain_key(model) else None
+        if not key and api_key_env:
+            message = (
+                f"model {model!r} takes its API key from {api_key_env}, which is not set; set it and restart the worker"
+            )
+            raise ModelFailure("fatal", "authentication", message)
+        if not key and api_base and provider_of(model) == "openai":
+            key = _NO_KEY
+        return ResolvedModel(self._litellm, model, api_base, key or None, variable)
+
+    async def warm_up(self) -> None:
+        """Does the slow part of the first model call ahead of it."""
+        await self._litellm.warm_up()
+
+    async def close(self) -> None:
+        """Ends all connections, then the demo model's server."""
+        await self._litellm.close()
+        async with self._starting:
+            server, self._demo = self._demo, None
+            if server is not None:
+                await server.stop()
+
+    async def _demo_address(self) -> str:
+        async with self._starting:
+            if self._demo is None:
+                self._demo = await ScriptedModelServer(log_size=_DEMO_LOG_SIZE).start()
+            return self._demo.base_url
