@@ -42,5 +42,5 @@ def key_variable(model: str) -> str:
 
 
 def takes_plain_key(model: str) -> bool:
-    """Whether the provider's variable holds a key to be sent; cloud accounts have credentials of several parts instead."""
+    """Whether the provider's variable holds a key to send; cloud accounts have credentials of several parts."""
     return provider_of(model) not in _OWN_CREDENTIALS

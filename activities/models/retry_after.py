@@ -12,7 +12,7 @@ MAX_RETRY_AFTER = 60.0
 
 
 def retry_after(headers: Mapping[str, str]) -> float | None:
-    """Seconds from `retry-after-ms` or `retry-after` (a number or a date), 0 to MAX_RETRY_AFTER; None if neither fits."""
+    """Seconds from `retry-after-ms` or `retry-after` (number or date), 0 to MAX_RETRY_AFTER; None if neither fits."""
     lower = {name.lower(): value for name, value in headers.items()}
     seconds = _number(lower.get("retry-after-ms"), 0.001)
     if seconds is None:

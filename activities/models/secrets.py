@@ -20,6 +20,7 @@ _NAMED = re.compile(
     r"""(?ix)
     ( \b(?:api[-_ ]?key|access[-_ ]?key|secret|token|password|authorization|x-api-key)\b["']?
       \s* (?: provided | is )? \s* [:=] \s* ["']? (?:bearer\s+)? | \bbearer\s+ )
+    (?! \[secret\] )
     ( [^\s"',;}\]]{6,} )
     """
 )

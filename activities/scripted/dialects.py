@@ -129,7 +129,10 @@ class AnthropicDialect:
                 return self._think(move)
             case CallPart(index, call_id, name, arguments):
                 start: JsonDict = {"type": "tool_use", "id": call_id, "name": name, "input": {}}
-                return self._grow(f"call{index}", start, {"type": "input_json_delta", "partial_json": arguments})
+                kind = f"call{index}" if call_id is None else f"call{index}:{call_id}"
+                same = call_id is None and self._kind is not None and self._kind.partition(":")[0] == kind
+                delta = {"type": "input_json_delta", "partial_json": arguments}
+                return self._grow(self._kind if same and self._kind else kind, start, delta)
 
     def tail(self) -> list[Event]:
         return [("message_stop", {"type": "message_stop"})]

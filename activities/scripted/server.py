@@ -13,7 +13,7 @@ from everturn.activities.scripted.ask import Ask, BadScript, anthropic_ask, open
 from everturn.activities.scripted.log import Attempts, LogRecord, RequestLog, visible_headers
 from everturn.activities.scripted.moves import Fail
 from everturn.activities.scripted.player import StreamPlayer, dialect_of, play_whole
-from everturn.activities.scripted.scenarios import scenario_names, script_moves
+from everturn.activities.scripted.scenarios import script_moves
 from everturn.activities.scripted.wire import BadRequest, Exchange, HttpRequest, read_request
 
 STOP_SECONDS = 5.0
@@ -161,7 +161,7 @@ class ScriptedModelServer:
         try:
             moves = script_moves(ask)
         except BadScript as error:
-            message = f"The model `{ask.model}` does not exist: {error}; scenarios: {', '.join(scenario_names())}"
+            message = f"The model `{ask.model}` does not exist: {error}"
             moves = [Fail(404, message, "invalid_request_error", "model_not_found")]
         if ask.api == "openai" and not ask.body.get("stream"):
             await play_whole(exchange, ask, moves)

@@ -22,10 +22,6 @@ _SCENARIOS: dict[str, Scenario] = {
 _DEMO_WORD_SECONDS = {"demo": 0.02, "demo-fast": 0.0}
 
 
-def scenario_names() -> list[str]:
-    return sorted(_SCENARIOS)
-
-
 def script_moves(ask: Ask) -> Iterable[Move]:
     """The moves that answer this request; raises BadScript if its model, scenario or a parameter is unknown.
 
