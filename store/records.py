@@ -32,7 +32,7 @@ class Admission:
     parts: list[Part] | None = None
     draft: bool = False
     after: str | None = None
-    """A request of the same client that was submitted just before this one and must come first, even if it has not begun."""
+    """A request of the same client, submitted just before this one, that must come first, even if it has not begun."""
     message_metadata: JsonDict = field(default_factory=dict[str, object])
     body: JsonDict | None = None
     principal: Principal | None = None
@@ -75,7 +75,7 @@ class ToolCall:
     """A tool call as the model asked for it, and what became of it.
 
     input: the validated arguments, None when they were not a JSON object. raw_input: the model's own text then.
-    output: what the model sees; raw_output: what the tool returned, where `after_tool_call` replaced or a cut shortened it.
+    output: what the model sees; raw_output: what the tool returned, where `after_tool_call` replaced it or it was cut.
     """
 
     tool_call_id: str
@@ -151,7 +151,7 @@ class TurnFacts:
 
 @dataclass(frozen=True, slots=True)
 class PromptMaterial:
-    """All that a prompt is made from: the visible transcript before this turn and with its user message, then this turn's steps."""
+    """All that a prompt is made from: the visible transcript up to this turn's user message, then this turn's steps."""
 
     turn: TurnFacts
     messages: list[Message]
@@ -162,8 +162,8 @@ class PromptMaterial:
 class ToolOpening:
     """Answer to an attempt that wants to run a tool call.
 
-    run: go. settled: it has an outcome (see `call`); do not run. lost: an earlier attempt died inside a tool that is not
-    idempotent; the caller settles it as `unknown`. superseded: a later attempt has begun.
+    run: go. settled: it has an outcome (see `call`); do not run. lost: an earlier attempt died inside a tool that is
+    not idempotent; the caller settles it as `unknown`. superseded: a later attempt has begun.
     """
 
     outcome: Literal["run", "settled", "lost", "superseded"]
@@ -186,7 +186,7 @@ class Ending:
 
 @dataclass(frozen=True, slots=True)
 class Ended:
-    """A turn that is over: as stored, whoever finished it. next_request_id: the turn that has the thread now, if any waits."""
+    """A turn that is over: as stored, whoever finished it. next_request_id: the turn that is next in its thread."""
 
     request_id: str
     thread_id: str

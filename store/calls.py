@@ -1,0 +1,73 @@
+"""Tool calls: marked as running before the tool runs, settled once after it."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from sqlalchemy import Connection, select, update
+
+from everturn.chunks import Event
+from everturn.errors import BadInput
+from everturn.store.columns import AnyRow, now
+from everturn.store.events import EventLog
+from everturn.store.locks import lock_turn
+from everturn.store.records import SETTLED_CALLS, ToolCall, ToolOpening
+from everturn.store.rows import CALL, call_of, outcome_values
+from everturn.store.tables import tool_calls
+from everturn.turns import TERMINAL, JsonDict
+
+
+def open_call(
+    connection: Connection, request_id: str, tool_call_id: str, *, idempotent: bool, activity: str, try_: int
+) -> ToolOpening:
+    """Decides whether an attempt may run the tool. Raises TurnNotFound; BadInput for an unknown call."""
+    turn = lock_turn(connection, request_id)
+    row = _find(connection, request_id, tool_call_id)
+    call = call_of(row)
+    if call.state in SETTLED_CALLS:
+        return ToolOpening("settled", call)
+    if turn.status in TERMINAL:
+        return ToolOpening("superseded", call)
+    if call.state == "running":
+        same = row.activity == activity
+        if same and row.activity_try > try_:
+            return ToolOpening("superseded", call)
+        if same and row.activity_try == try_:
+            return ToolOpening("run", call)
+        if not idempotent:
+            return ToolOpening("lost", call)
+    opening = {"state": "running", "activity": activity, "activity_try": try_, "started_at": now()}
+    _update(connection, request_id, tool_call_id, opening)
+    return ToolOpening("run", call_of(_find(connection, request_id, tool_call_id)))
+
+
+def settle_call(connection: Connection, request_id: str, call: ToolCall, events: Sequence[Event]) -> ToolCall:
+    """Stores the outcome of a call and its events, unless it has one; what is stored then.
+
+    Raises TurnNotFound; BadInput for an unknown call or a state that is no outcome.
+    """
+    if call.state not in SETTLED_CALLS:
+        allowed = ", ".join(sorted(SETTLED_CALLS))
+        raise BadInput(f"a tool call is settled as one of {allowed}, not as {call.state!r}")
+    turn = lock_turn(connection, request_id)
+    row = _find(connection, request_id, call.tool_call_id)
+    if row.state in SETTLED_CALLS or turn.status in TERMINAL:
+        return call_of(row)
+    _update(connection, request_id, call.tool_call_id, {**outcome_values(call), "settled_at": now()})
+    log = EventLog(request_id, turn.last_seq)
+    log.add(*events, step=row.step)
+    log.save(connection)
+    return call_of(_find(connection, request_id, call.tool_call_id))
+
+
+def _find(connection: Connection, request_id: str, tool_call_id: str) -> AnyRow:
+    query = select(*CALL).where(tool_calls.c.request_id == request_id, tool_calls.c.tool_call_id == tool_call_id)
+    row = connection.execute(query).one_or_none()
+    if row is None:
+        raise BadInput(f"turn {request_id!r} has no tool call {tool_call_id!r}; commit its step first")
+    return row
+
+
+def _update(connection: Connection, request_id: str, tool_call_id: str, values: JsonDict) -> None:
+    mine = (tool_calls.c.request_id == request_id) & (tool_calls.c.tool_call_id == tool_call_id)
+    connection.execute(update(tool_calls).where(mine).values(**values))

@@ -1,0 +1,192 @@
+"""Model steps: attempts are numbered, the newest number is the fence, and a step is written once."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from sqlalchemy import Connection, exists, func, insert, select, update
+
+from everturn.chunks import RESET, RETRYING, Event
+from everturn.errors import BadInput
+from everturn.ids import new_request_id
+from everturn.store.columns import AnyRow, now
+from everturn.store.events import EventLog
+from everturn.store.locks import lock_turn
+from everturn.store.records import SETTLED_CALLS, Opening, StepRecord, ToolCall
+from everturn.store.rows import (
+    CALL,
+    STEP,
+    call_of,
+    call_values,
+    error_values,
+    step_of,
+    step_values,
+    usage_of,
+    usage_values,
+)
+from everturn.store.tables import hook_traces, step_attempts, steps, stream_events, tool_calls
+from everturn.turns import TERMINAL, JsonDict, TurnError
+
+
+def stored_steps(connection: Connection, request_id: str) -> list[StepRecord]:
+    """The finished steps of a turn, in order, each with its calls in order."""
+    calls: dict[int, list[ToolCall]] = {}
+    of_turn = select(*CALL).where(tool_calls.c.request_id == request_id)
+    for row in connection.execute(of_turn.order_by(tool_calls.c.step, tool_calls.c.number)):
+        calls.setdefault(row.step, []).append(call_of(row))
+    rows = connection.execute(select(*STEP).where(steps.c.request_id == request_id).order_by(steps.c.step))
+    return [step_of(row, calls.get(row.step, [])) for row in rows]
+
+
+def open_step(connection: Connection, request_id: str, step: int, *, activity: str, try_: int) -> Opening:
+    """Gives an attempt its number, unless the step is stored or a later try has begun. Raises TurnNotFound."""
+    turn = lock_turn(connection, request_id)
+    if turn.status in TERMINAL:
+        return Opening(0, superseded=True)
+    stored = _stored_step(connection, request_id, step)
+    if stored is not None:
+        return Opening(stored.attempt, stored=stored)
+    attempts = _attempts(connection, request_id, step)
+    last: int = attempts[-1].attempt if attempts else 0
+    mine = max((a for a in attempts if a.activity == activity), key=lambda a: a.activity_try, default=None)
+    if mine is not None and mine.activity_try > try_:
+        return Opening(mine.attempt, superseded=True)
+    if mine is not None and mine.activity_try == try_:
+        return Opening(mine.attempt, superseded=mine.attempt != last)
+    _insert_attempt(connection, turn, step, last + 1, activity, try_)
+    return Opening(last + 1)
+
+
+def commit_step(connection: Connection, record: StepRecord, events: Sequence[Event]) -> bool:
+    """Writes the step, its calls, usage and last events; False if the attempt is fenced. Raises TurnNotFound."""
+    turn = lock_turn(connection, record.request_id)
+    stored = _stored_step(connection, record.request_id, record.step)
+    if stored is not None:
+        return stored.attempt == record.attempt
+    attempts = _attempts(connection, record.request_id, record.step)
+    current = attempts[-1].attempt if attempts else 0
+    if turn.status in TERMINAL or record.attempt != current:
+        return False
+    _check_call_ids(connection, record)
+    written_at = now()
+    connection.execute(insert(steps).values(**step_values(record, written_at)))
+    if record.calls:
+        connection.execute(insert(tool_calls), [_new_call(record, call, written_at) for call in record.calls])
+    log = EventLog(record.request_id, turn.last_seq)
+    log.add(*events, step=record.step, attempt=record.attempt)
+    log.save(connection, steps=turn.steps + 1, **usage_values(usage_of(turn) + record.usage))
+    return True
+
+
+def fail_attempt(
+    connection: Connection,
+    request_id: str,
+    step: int,
+    attempt: int,
+    *,
+    error: TurnError,
+    retry_in: float | None,
+    detail: str,
+) -> int:
+    """Notes that an attempt failed, once; the number of failed attempts of the step. Raises TurnNotFound."""
+    turn = lock_turn(connection, request_id)
+    failed_at = now()
+    mine = (step_attempts.c.request_id == request_id) & (step_attempts.c.step == step)
+    noted = connection.execute(
+        update(step_attempts)
+        .where(mine, step_attempts.c.attempt == attempt, step_attempts.c.failed_at.is_(None))
+        .values(failed_at=failed_at, **error_values(error))
+    )
+    if noted.rowcount:
+        log = EventLog(request_id, turn.last_seq)
+        fenced = turn.status in TERMINAL or (step, attempt) < (turn.current_step, turn.current_attempt)
+        if retry_in is not None and not fenced:
+            facts = {"step": step, "attempt": attempt, "error": error.message, "retryIn": retry_in}
+            log.add(Event(RETRYING, facts), step=step, attempt=attempt)
+        log.save(connection, attempts_failed=turn.attempts_failed + 1)
+        _trace_provider(connection, request_id, step, attempt, error, detail)
+    count = select(func.count()).where(mine, step_attempts.c.failed_at.is_not(None))
+    return connection.scalar(count) or 0
+
+
+def _stored_step(connection: Connection, request_id: str, step: int) -> StepRecord | None:
+    query = select(*STEP).where(steps.c.request_id == request_id, steps.c.step == step)
+    row = connection.execute(query).one_or_none()
+    if row is None:
+        return None
+    calls = select(*CALL).where(tool_calls.c.request_id == request_id, tool_calls.c.step == step)
+    return step_of(row, [call_of(call) for call in connection.execute(calls.order_by(tool_calls.c.number))])
+
+
+def _attempts(connection: Connection, request_id: str, step: int) -> Sequence[AnyRow]:
+    query = select(step_attempts.c.attempt, step_attempts.c.activity, step_attempts.c.activity_try)
+    chosen = query.where(step_attempts.c.request_id == request_id, step_attempts.c.step == step)
+    return connection.execute(chosen.order_by(step_attempts.c.attempt)).all()
+
+
+def _insert_attempt(connection: Connection, turn: AnyRow, step: int, attempt: int, activity: str, try_: int) -> None:
+    connection.execute(
+        insert(step_attempts).values(
+            request_id=turn.request_id,
+            step=step,
+            attempt=attempt,
+            activity=activity,
+            activity_try=try_,
+            opened_at=now(),
+        )
+    )
+    log = EventLog(turn.request_id, turn.last_seq)
+    # Each opening voids the one before it, so only that one can have left text that readers still show.
+    if attempt > 1 and _wrote_content(connection, turn.request_id, step, attempt - 1):
+        log.add(Event(RESET, {"step": step, "attempt": attempt - 1}), step=step, attempt=attempt)
+    log.save(connection, current_step=step, current_attempt=attempt)
+
+
+def _wrote_content(connection: Connection, request_id: str, step: int, attempt: int) -> bool:
+    content = exists().where(
+        stream_events.c.request_id == request_id,
+        stream_events.c.step == step,
+        stream_events.c.attempt == attempt,
+        stream_events.c.type.not_in((RESET, RETRYING)),
+    )
+    return bool(connection.scalar(select(content)))
+
+
+def _check_call_ids(connection: Connection, record: StepRecord) -> None:
+    ids = [call.tool_call_id for call in record.calls]
+    if not ids:
+        return
+    of_turn = (tool_calls.c.request_id == record.request_id) & tool_calls.c.tool_call_id.in_(ids)
+    taken = connection.scalars(select(tool_calls.c.tool_call_id).where(of_turn)).first()
+    twice = next((call_id for call_id in ids if ids.count(call_id) > 1), taken)
+    if twice is not None:
+        raise BadInput(
+            f"the tool call id {twice!r} is used twice in turn {record.request_id!r}; "
+            "give each call of a turn an id of its own"
+        )
+
+
+def _new_call(record: StepRecord, call: ToolCall, written_at: Any) -> JsonDict:
+    settled_at = written_at if call.state in SETTLED_CALLS else None
+    times = {"requested_at": written_at, "settled_at": settled_at}
+    return call_values(record.request_id, call) | {"step": record.step} | times
+
+
+def _trace_provider(
+    connection: Connection, request_id: str, step: int, attempt: int, error: TurnError, detail: str
+) -> None:
+    connection.execute(
+        insert(hook_traces).values(
+            trace_id=new_request_id(),
+            request_id=request_id,
+            point="model_step",
+            hook="provider",
+            step=step,
+            outcome="error",
+            message=detail or error.message,
+            duration_ms=0,
+            logs=[{"level": "error", "message": str(error), "data": {"attempt": attempt}}],
+            created_at=now(),
+        )
+    )

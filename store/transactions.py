@@ -1,0 +1,93 @@
+"""Transactions: each is one function on a connection, run in one hop to a bounded pool of threads."""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+from typing import Final, TypeVar
+
+from sqlalchemy import Connection, Engine, exc
+
+from everturn.errors import EverturnError, StoreUnavailable
+from everturn.store.address import Address
+from everturn.store.engines import PG_THREADS, READERS, postgres_engine, sqlite_engine
+from everturn.store.faults import is_transient, unavailable
+
+PATIENCE: Final = 15.0
+"""Seconds that the work of a running turn waits for a store that is locked or down, before the turn fails."""
+_FIRST_DELAY: Final = 0.05
+_LAST_DELAY: Final = 1.0
+
+T = TypeVar("T")
+
+
+class Transactions:
+    """The connections and threads of one store in this process.
+
+    SQLite has one writer thread, as its file has one write lock; PostgreSQL runs reads and writes on the same threads.
+    """
+
+    def __init__(self, address: Address, timeout: float) -> None:
+        self.address = address
+        self._closed = False
+        if address.is_sqlite:
+            self._write_engine = sqlite_engine(address, write=True, timeout=timeout)
+            self.read_engine = sqlite_engine(address, write=False, timeout=timeout)
+            self._writers = ThreadPoolExecutor(1, "everturn-store-write")
+            self._readers = ThreadPoolExecutor(READERS, "everturn-store-read")
+        else:
+            self._write_engine = postgres_engine(address, timeout=timeout)
+            # A read is one statement, or several about facts that do not change: no transaction, no round trips for it.
+            self.read_engine = self._write_engine.execution_options(isolation_level="AUTOCOMMIT")
+            self._writers = self._readers = ThreadPoolExecutor(PG_THREADS, "everturn-store")
+
+    async def write(self, work: Callable[[Connection], T], *, patience: float = PATIENCE) -> T:
+        """Runs `work` in a transaction that is committed when it returns; transient trouble runs it again.
+
+        `work` must therefore be idempotent. Raises StoreUnavailable after `patience` seconds of trouble.
+        """
+        return await self._run(self._writers, self._write_engine, work, patience)
+
+    async def read(self, work: Callable[[Connection], T], *, patience: float = PATIENCE) -> T:
+        """Runs `work`, which only reads; otherwise as `write`."""
+        return await self._run(self._readers, self.read_engine, work, patience)
+
+    async def close(self) -> None:
+        """Lets running transactions end, then closes all connections."""
+        self._closed = True
+        loop = asyncio.get_running_loop()
+        await loop.run_in_executor(None, self._shutdown)
+
+    def _shutdown(self) -> None:
+        for pool in (self._writers, self._readers):
+            pool.shutdown(wait=True)
+        for engine in (self.read_engine, self._write_engine):
+            engine.dispose()
+
+    async def _run(
+        self, pool: ThreadPoolExecutor, engine: Engine, work: Callable[[Connection], T], patience: float
+    ) -> T:
+        deadline = time.monotonic() + patience
+        delay = _FIRST_DELAY
+        while True:
+            if self._closed:
+                raise StoreUnavailable(self.address.safe, "it was closed", "open it again")
+            try:
+                return await asyncio.get_running_loop().run_in_executor(pool, _transaction, engine, work)
+            except exc.SQLAlchemyError as error:
+                if not is_transient(error) or time.monotonic() + delay > deadline:
+                    raise self._translated(error) from error
+            await asyncio.sleep(delay)
+            delay = min(delay * 2, _LAST_DELAY)
+
+    def _translated(self, error: exc.SQLAlchemyError) -> Exception:
+        if isinstance(error, exc.StatementError) and isinstance(error.orig, EverturnError):
+            return error.orig
+        return unavailable(self.address, error) or error
+
+
+def _transaction(engine: Engine, work: Callable[[Connection], T]) -> T:
+    with engine.begin() as connection:
+        return work(connection)

@@ -1,0 +1,127 @@
+"""How the tail learns of news: SQLite by looking, PostgreSQL by being told."""
+
+from __future__ import annotations
+
+import sqlite3
+import threading
+import time
+from collections.abc import Callable
+from typing import Any, Final, Protocol, cast
+
+import psycopg
+from sqlalchemy import Engine, exc
+
+from everturn.store.events import CHANNEL
+
+FAST: Final = 0.005
+SLOW: Final = 0.05
+SAFETY: Final = 1.0
+"""Seconds between looks on PostgreSQL when no notification comes: covers one that was lost."""
+_GROWTH: Final = 1.5
+_LISTEN: Final = 0.25  # how long the listener waits before it checks whether it should stop
+_FIRST_DELAY: Final = 0.1
+_LAST_DELAY: Final = 2.0
+
+
+class Watch(Protocol):
+    """Tells the tail's thread when to query."""
+
+    interval: float
+    """Seconds until the next look."""
+
+    def start(self) -> None: ...
+
+    def look(self, *, woken: bool) -> bool:
+        """True if there may be news. May raise SQLAlchemyError."""
+        ...
+
+    def close(self) -> None: ...
+
+
+class SqliteWatch:
+    """Asks SQLite for `data_version`, a number that changes with every commit of any process; costs microseconds."""
+
+    def __init__(self, engine: Engine) -> None:
+        self.interval = FAST
+        self._engine = engine
+        self._connection: Any = None
+        self._version = -1
+
+    def start(self) -> None:
+        """Nothing to start: the connection is opened by the first look."""
+
+    def look(self, *, woken: bool) -> bool:
+        try:
+            version = self._data_version()
+        except sqlite3.Error as error:
+            self.close()
+            raise exc.OperationalError("PRAGMA data_version", None, error) from error
+        changed = version != self._version or woken
+        self._version = version
+        self.interval = FAST if changed else min(self.interval * _GROWTH, SLOW)
+        return changed
+
+    def close(self) -> None:
+        connection, self._connection = self._connection, None
+        if connection is not None:
+            connection.close()
+
+    def _data_version(self) -> int:
+        if self._connection is None:
+            # The number is relative to its connection, and only true outside of transactions.
+            self._connection = self._engine.raw_connection()
+        cursor = self._connection.cursor()
+        try:
+            cursor.execute("PRAGMA data_version")
+            return int(cursor.fetchone()[0])
+        finally:
+            cursor.close()
+
+
+class PostgresWatch:
+    """Listens for notifications on a connection of its own, in a thread of its own; reconnects when it is cut."""
+
+    def __init__(self, engine: Engine, heard: Callable[[str | None], None]) -> None:
+        self.interval = SAFETY
+        self._engine = engine
+        self._heard = heard
+        self._stop = threading.Event()
+        self._thread = threading.Thread(target=self._listen, name="everturn-store-listen", daemon=True)
+
+    def start(self) -> None:
+        if self._thread.ident is None:
+            self._thread.start()
+
+    def look(self, *, woken: bool) -> bool:  # noqa: ARG002 - an interval without news is the safety look
+        return True
+
+    def close(self) -> None:
+        self._stop.set()
+        if self._thread.is_alive():
+            self._thread.join()
+
+    def _listen(self) -> None:
+        delay = _FIRST_DELAY
+        while not self._stop.is_set():
+            begun = time.monotonic()
+            try:
+                self._listen_once()
+            except (psycopg.Error, exc.SQLAlchemyError):
+                # The tail goes on by its safety look, and reports the store as unavailable if that fails too.
+                delay = _FIRST_DELAY if time.monotonic() - begun > _LAST_DELAY else min(delay * 2, _LAST_DELAY)
+                self._stop.wait(delay)
+
+    def _listen_once(self) -> None:
+        pooled = self._engine.raw_connection()
+        pooled.detach()
+        connection = cast("psycopg.Connection[Any]", pooled.driver_connection)
+        try:
+            connection.rollback()
+            connection.autocommit = True
+            connection.execute(f"LISTEN {CHANNEL}")
+            self._heard(None)  # anything may have happened before we listened
+            while not self._stop.is_set():
+                for notice in connection.notifies(timeout=_LISTEN):
+                    self._heard(notice.payload)
+        finally:
+            connection.close()
