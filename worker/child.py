@@ -7,7 +7,7 @@ import contextlib
 import logging
 import os
 import sys
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import IO
 
 from everturn.worker import launcher
@@ -16,12 +16,16 @@ log = logging.getLogger(__name__)
 
 
 async def spawn_child(
-    program: str, arguments: Sequence[str], output: IO[bytes] | None = None, pass_fds: Sequence[int] = ()
+    program: str,
+    arguments: Sequence[str],
+    output: IO[bytes] | None = None,
+    pass_fds: Sequence[int] = (),
+    environment: Mapping[str, str] | None = None,
 ) -> asyncio.subprocess.Process:
     """Starts `program` (a path), which ends when this process ends, in whatever way.
 
-    output: where its standard output and error go; None: to ours. Call it from a thread that lives on, usually the
-    main one: Linux ends the child with the thread that made it.
+    output: where its standard output and error go, None for ours. environment: None for ours. Call it from a thread
+    that lives on, usually the main one: Linux ends the child with the thread that made it.
     """
     return await asyncio.create_subprocess_exec(
         *(sys.executable, "-I", "-S", launcher.__file__, str(os.getpid()), program),
@@ -30,6 +34,7 @@ async def spawn_child(
         stdout=output,
         stderr=None if output is None else asyncio.subprocess.STDOUT,
         pass_fds=tuple(pass_fds),
+        env=environment,
         start_new_session=True,  # Ctrl-C in the terminal is for us: we decide when the child has to go
     )
 

@@ -43,7 +43,7 @@ def is_free(port: int) -> bool:
         probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
         try:
             probe.bind((LOOPBACK, port))
-        except OSError:
+        except (OSError, OverflowError):  # taken, reserved, or no port number at all
             return False
         return True
 

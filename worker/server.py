@@ -29,6 +29,7 @@ PROBE_INTERVAL = 0.05
 PROBE_TIMEOUT = timedelta(seconds=2)
 PORT_RACES = 3  # a port that was free a moment ago may be taken when the server asks for it
 LAST_LOG_LINES = 12
+UI_PORT_OFFSET = 1000
 
 
 class EmbeddedServer:
@@ -119,7 +120,14 @@ class EmbeddedServer:
         options = self.options
         self.notes.clear()
         self._port = self._choose(options.port, "Temporal")
-        self._ui_port = self._choose(options.ui_port, "the Temporal Web UI") if options.ui else None
+        # Where nothing else is wished, tools look for the Web UI 1,000 above the server's port.
+        usual = Preferred(self._port + UI_PORT_OFFSET)
+        if not options.ui:
+            self._ui_port = None
+        elif options.ui_port is None:
+            self._ui_port = choose_port(usual, "the Temporal Web UI")
+        else:
+            self._ui_port = self._choose(options.ui_port, "the Temporal Web UI")
 
     def _choose(self, wish: PortWish, what: str) -> int:
         port = choose_port(wish, what)

@@ -15,7 +15,7 @@ from everturn.worker.cli.following import exit_code_of, follow
 from everturn.worker.cli.options import Places
 from everturn.worker.cli.running import DONE, TURN_FAILED
 from everturn.worker.cli.tables import messages_text, turn_text, turns_text
-from everturn.worker.cli.viewers import make_viewer
+from everturn.worker.cli.viewers import harmless, make_viewer
 
 if TYPE_CHECKING:
     from everturn.client.chat import ChatClient
@@ -44,7 +44,11 @@ async def connected(places: Places) -> AsyncGenerator[ChatClient]:
 
     settings = places.settings()
     async with await ChatClient.connect(
-        target=settings.target, namespace=settings.namespace, task_queue=settings.task_queue, store=settings.store
+        target=settings.target,
+        namespace=settings.namespace,
+        task_queue=settings.task_queue,
+        store=settings.store,
+        web_ui=settings.web_ui,
     ) as chat:
         yield chat
 
@@ -127,4 +131,4 @@ def _json_object(text: str | None, option: str) -> JsonDict | None:
 
 
 def _print(text: str) -> None:
-    sys.stdout.write(text + "\n")
+    sys.stdout.write((harmless(text) if sys.stdout.isatty() else text) + "\n")

@@ -7,7 +7,9 @@ import signal
 from collections.abc import AsyncGenerator, Awaitable, Callable, Coroutine, Generator
 from contextlib import asynccontextmanager, contextmanager
 from types import FrameType
-from typing import Any, TypeVar
+from typing import Any, NoReturn, TypeVar
+
+from everturn.worker.cli.racing import unless
 
 Result = TypeVar("Result")
 
@@ -21,26 +23,16 @@ async def with_two_presses(work: Coroutine[Any, Any, Result], first: Callable[[]
 
     Raises Left after the second press, and whatever `work` or `first` raises.
     """
-    loop = asyncio.get_running_loop()
     presses = asyncio.Queue[None]()
 
-    async def listen() -> None:
+    async def listen() -> NoReturn:
         await presses.get()
         await first()
         await presses.get()
         raise Left
 
-    working, listening = loop.create_task(work), loop.create_task(listen())
     with _handled((signal.SIGINT,), lambda: presses.put_nowait(None)):
-        try:
-            await asyncio.wait((working, listening), return_when=asyncio.FIRST_COMPLETED)
-            if not working.done():
-                listening.result()
-            return await working
-        finally:
-            working.cancel()
-            listening.cancel()
-            await asyncio.gather(working, listening, return_exceptions=True)
+        return await unless(listen(), work)
 
 
 @asynccontextmanager

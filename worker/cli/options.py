@@ -51,6 +51,7 @@ class Places:
     namespace: str | None = None
     task_queue: str | None = None
     store: str | None = None
+    web_ui: str | None = None
 
     @property
     def given(self) -> dict[str, Any]:
@@ -59,18 +60,25 @@ class Places:
             "namespace": self.namespace,
             "task_queue": self.task_queue,
             "store": self.store,
+            "web_ui": self.web_ui,
         }
         return {name: value for name, value in named.items() if value is not None}
 
+    @property
+    def environment(self) -> dict[str, str]:
+        """The same for a process that we start."""
+        return {f"EVERTURN_{name.upper()}": value for name, value in self.given.items()}
+
     def settings(self) -> Settings:
-        """Raises BadInput if an environment variable cannot be used."""
+        """The command line's settings, which always name a store; raises BadInput for a value that cannot be used."""
         from pydantic import ValidationError
 
         from everturn.errors import BadInput
-        from everturn.settings import Settings
+        from everturn.settings import DEFAULT_STORE, Settings
 
         try:
-            return Settings(**self.given)
+            settings = Settings(**self.given)
         except ValidationError as error:
             wrong = "; ".join(f"EVERTURN_{str(e['loc'][0]).upper()}: {e['msg']}" for e in error.errors())
             raise BadInput(f"the settings cannot be used: {wrong}") from error
+        return settings if settings.store else settings.model_copy(update={"store": DEFAULT_STORE})

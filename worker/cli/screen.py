@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, replace
+from itertools import takewhile
 from types import MappingProxyType
 from typing import Any, Final, Literal
 
@@ -50,11 +51,13 @@ Block = TextBlock | ToolBlock | NoticeBlock
 class Screen:
     """A turn as shown so far.
 
-    settled: how many of `blocks`, from the front, no later chunk can change. waiting: what the turn waits for, None
-    while text flows. end: the type of the chunk that ended the stream. error: why the turn failed or was stopped.
+    done_step: the last step whose model call is done, -1 before. settled: how many of `blocks`, from the front, no
+    later chunk can change. waiting: what the turn waits for, None while text flows. end: the type of the chunk that
+    ended the stream. error: why the turn failed or was stopped.
     """
 
     blocks: tuple[Block, ...] = ()
+    done_step: int = -1
     settled: int = 0
     waiting: str | None = "waiting for a worker"
     end: str | None = None
@@ -63,7 +66,7 @@ class Screen:
     def advance(self, chunk: Chunk) -> Screen:
         """The screen after `chunk`; chunk types that show nothing leave it as it is."""
         change = _CHANGES.get(chunk.type)
-        return self if change is None else change(self, chunk)
+        return self if change is None else _settle(change(self, chunk))
 
     @property
     def text(self) -> str:
@@ -127,19 +130,18 @@ def _reset(screen: Screen, chunk: Chunk) -> Screen:
     """Drops what the void attempt wrote in its step; notices stay."""
     step = chunk.data.get("step", chunk.step)
     kept = tuple(b for b in screen.blocks if b.step != step or isinstance(b, NoticeBlock))
-    return replace(screen, blocks=kept, settled=min(screen.settled, len(kept)), waiting="starting the step again")
+    return replace(screen, blocks=kept, waiting="starting the step again")
 
 
 def _retrying(screen: Screen, chunk: Chunk) -> Screen:
-    reason = str(chunk.data.get("message") or chunk.data.get("reason") or "the model call failed")
-    delay = chunk.data.get("delay")
-    wait = f" in {delay:g} s" if isinstance(delay, int | float) else ""
-    notice = NoticeBlock(chunk.step, f"{reason}; trying again{wait}")
+    delay = chunk.data.get("retryIn")
+    wait = f" in {delay:g} s" if isinstance(delay, int | float) and delay >= 1 else ""
+    notice = NoticeBlock(chunk.step, f"{chunk.data.get('error', 'the model call failed')}; trying again{wait}")
     return replace(screen, blocks=(*screen.blocks, notice), waiting=f"trying again{wait}")
 
 
-def _step_finished(screen: Screen, _chunk: Chunk) -> Screen:
-    return replace(screen, settled=len(screen.blocks), waiting="thinking")
+def _step_done(screen: Screen, chunk: Chunk) -> Screen:
+    return replace(screen, done_step=screen.done_step if chunk.step is None else chunk.step, waiting="thinking")
 
 
 def _ended(screen: Screen, chunk: Chunk) -> Screen:
@@ -148,7 +150,21 @@ def _ended(screen: Screen, chunk: Chunk) -> Screen:
         error = str(chunk.data.get("errorText") or "the turn failed")
     elif chunk.type == chunks.ABORT:
         error = str(chunk.data.get("reason") or "the turn was stopped")
-    return replace(screen, settled=len(screen.blocks), waiting=None, end=chunk.type, error=error)
+    return replace(screen, waiting=None, end=chunk.type, error=error)
+
+
+def _settle(screen: Screen) -> Screen:
+    """Counts the blocks that are final: of done steps, up to the first tool that still runs."""
+    if screen.end is not None:
+        return replace(screen, settled=len(screen.blocks))
+    final = takewhile(lambda block: _is_final(block, screen.done_step), screen.blocks)
+    return replace(screen, settled=sum(1 for _ in final))
+
+
+def _is_final(block: Block, done_step: int) -> bool:
+    if isinstance(block, ToolBlock) and block.state in ("asking", "running"):
+        return False
+    return block.step is None or block.step <= done_step
 
 
 _CHANGES: Final = MappingProxyType[str, Callable[[Screen, Chunk], Screen]](
@@ -165,7 +181,7 @@ _CHANGES: Final = MappingProxyType[str, Callable[[Screen, Chunk], Screen]](
         chunks.TOOL_PROGRESS: _tool,
         chunks.RESET: _reset,
         chunks.RETRYING: _retrying,
-        chunks.FINISH_STEP: _step_finished,
+        chunks.FINISH_STEP: _step_done,
         chunks.FINISH: _ended,
         chunks.ABORT: _ended,
         chunks.ERROR: _ended,

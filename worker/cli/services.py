@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-import asyncio
 import sys
 from pathlib import Path
+from typing import NoReturn
 
 from everturn.errors import ServerFailed
 from everturn.worker.cli.interrupts import stop_requested
+from everturn.worker.cli.racing import unless
 from everturn.worker.cli.running import DONE
 from everturn.worker.ports import PortWish, Preferred
 from everturn.worker.server import EmbeddedServer
@@ -30,15 +31,14 @@ async def serve(options: ServerOptions) -> int:
     """Runs the server until SIGINT or SIGTERM; raises ServerFailed if it ends by itself."""
     async with stop_requested() as stop, EmbeddedServer(options) as server:
         announce(server)
-        stopping, ending = asyncio.create_task(stop.wait()), asyncio.create_task(server.wait())
-        await asyncio.wait((stopping, ending), return_when=asyncio.FIRST_COMPLETED)
-        if not stopping.done():
-            raise ServerFailed(
-                f"the Temporal server ended by itself (exit code {ending.result()}); see {server.log_file}"
-            )
-        ending.cancel()
+        await unless(_ended(server), stop.wait())
         sys.stderr.write("everturn: stopping the server\n")
     return DONE
+
+
+async def _ended(server: EmbeddedServer) -> NoReturn:
+    code = await server.wait()
+    raise ServerFailed(f"the Temporal server ended by itself (exit code {code}); see {server.log_file}")
 
 
 def announce(server: EmbeddedServer) -> None:

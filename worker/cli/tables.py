@@ -34,7 +34,8 @@ def turn_text(info: TurnInfo) -> str:
         lines.append(_step_line(step))
         lines += [_call_line(call) for call in info.tool_calls if call.step == step.step]
     for trace in info.hook_traces:
-        lines.append(f"hook {trace.point} of {trace.hook}: {trace.outcome}, {trace.duration_ms} ms {trace.message or ''}".rstrip())
+        said = f": {trace.message}" if trace.message else ""
+        lines.append(f"hook {trace.point} of {trace.hook}: {trace.outcome}, {trace.duration_ms} ms{said}")
     return "\n".join(lines)
 
 
@@ -60,7 +61,9 @@ def messages_text(messages: Sequence[Message]) -> str:
 
 
 def _step_line(step: StepInfo) -> str:
-    text = f"step {step.step} {step.model}: {step.finish_reason}, {step.usage.total_tokens} tokens, {step.duration_ms} ms"
+    text = (
+        f"step {step.step} {step.model}: {step.finish_reason}, {step.usage.total_tokens} tokens, {step.duration_ms} ms"
+    )
     if step.interrupted:
         text += ", interrupted"
     words = " ".join(step.text.split())

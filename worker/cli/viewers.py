@@ -131,7 +131,7 @@ class TerminalViewer:
     def note(self, text: str) -> None:
         from rich.text import Text
 
-        self._console.print(Text(_harmless(text), style="yellow"))
+        self._console.print(Text(harmless(text), style="yellow"))
 
     def _picture(self) -> Group:
         """The step that is still in motion: its last lines, as many as fit, and the spinner."""
@@ -163,17 +163,17 @@ def rich_block(block: Block) -> Text:
 
     match block:
         case TextBlock():
-            return Text(_harmless(block.text), style="dim italic" if block.kind == "reasoning" else "")
+            return Text(harmless(block.text), style="dim italic" if block.kind == "reasoning" else "")
         case ToolBlock():
             style = "red" if block.state == "failed" else "green"
             return Text.assemble(
                 ("→ ", "dim"),
-                (_harmless(block.name), "bold cyan"),
-                _harmless(f"({short(block.input)}) "),
-                (_harmless(_outcome(block)), style),
+                (harmless(block.name), "bold cyan"),
+                harmless(f"({short(block.input)}) "),
+                (harmless(_outcome(block)), style),
             )
         case NoticeBlock():
-            return Text(_harmless(block.text), style="yellow")
+            return Text(harmless(block.text), style="yellow")
 
 
 def _outcome(block: ToolBlock) -> str:
@@ -200,7 +200,7 @@ def _json(value: object) -> str:
     return json.dumps(value, ensure_ascii=False, default=str)
 
 
-def _harmless(text: str) -> str:
+def harmless(text: str) -> str:
     """Text without control characters: words of a model or a tool must not steer the terminal."""
     return "".join(c if c in "\n\t" or not _is_control(c) else "\N{REPLACEMENT CHARACTER}" for c in text)
 

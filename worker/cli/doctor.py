@@ -1,0 +1,160 @@
+"""`everturn doctor`: what works, what does not, and what to do about it."""
+
+from __future__ import annotations
+
+import platform
+import sys
+from collections.abc import AsyncGenerator, Sequence
+from dataclasses import dataclass
+from datetime import timedelta
+from importlib.metadata import version
+from pathlib import Path
+from typing import Final, Literal
+
+from temporalio.api.enums.v1 import TaskQueueType
+from temporalio.api.taskqueue.v1 import TaskQueue
+from temporalio.api.workflowservice.v1 import DescribeTaskQueueRequest, GetSystemInfoRequest
+from temporalio.client import Client
+from temporalio.service import RPCError
+
+import everturn
+from everturn.connection import connect_temporal, place_of
+from everturn.errors import BadInput, ServerFailed, StoreUnavailable, TemporalUnavailable
+from everturn.settings import DEFAULT_STORE, Settings
+from everturn.store.store import Store
+from everturn.worker.cli.loading import load_agents
+from everturn.worker.cli.model_access import missing_key, model_name
+from everturn.worker.cli.options import Places
+from everturn.worker.cli.running import DONE, TURN_FAILED, UNREACHABLE
+from everturn.worker.search_attributes import missing_search_attributes
+from everturn.worker.server_command import find_binary
+
+ROOMS: Final = ("activities", "client", "hooks", "store", "worker", "workflows")
+RPC_TIMEOUT = timedelta(seconds=5)
+
+
+@dataclass(frozen=True, slots=True)
+class Finding:
+    """One line of the report: ok, WARN (turns run, something else is missing) or FAIL, and then what to do."""
+
+    state: Literal["ok", "WARN", "FAIL"]
+    topic: str
+    fact: str
+    advice: str = ""
+    exit_code: int = DONE
+
+
+async def examine(agents: Sequence[str], places: Places) -> int:
+    """Prints a line for each check. Returns 0, 1 if something is wrong, 3 if a service cannot be reached."""
+    worst = DONE
+    async for finding in _findings(agents, places.settings()):
+        advice = f": {finding.advice}" if finding.advice else ""
+        sys.stdout.write(f"{finding.state:<4}  {finding.topic:<17} {finding.fact}{advice}\n")
+        sys.stdout.flush()
+        worst = max(worst, finding.exit_code)
+    return worst
+
+
+async def _findings(agents: Sequence[str], settings: Settings) -> AsyncGenerator[Finding]:
+    yield _versions()
+    yield _rooms()
+    yield _binary()
+    async for finding in _temporal(settings):
+        yield finding
+    yield await _store(settings)
+    for finding in _models(agents):
+        yield finding
+
+
+def _versions() -> Finding:
+    names = ("everturn", "temporalio", "litellm", "sqlmodel")
+    found = ", ".join(f"{name} {version(name)}" for name in names)
+    return Finding("ok", "versions", f"Python {platform.python_version()}, {found}")
+
+
+def _rooms() -> Finding:
+    """A checkout without symbolic links (Windows, some archives) has text files in their place."""
+    package = Path(everturn.__path__[0])
+    broken = [room for room in ROOMS if not (package / room / "__init__.py").is_file()]
+    if broken:
+        advice = "check out again with symbolic links: see CONTRIBUTING.md"
+        return Finding("FAIL", "package", f"{', '.join(broken)} cannot be imported", advice, TURN_FAILED)
+    return Finding("ok", "package", str(package))
+
+
+def _binary() -> Finding:
+    try:
+        return Finding("ok", "embedded server", find_binary())
+    except ServerFailed as error:
+        return Finding("WARN", "embedded server", str(error))
+
+
+async def _temporal(settings: Settings) -> AsyncGenerator[Finding]:
+    try:
+        client = await connect_temporal(settings)
+    except (TemporalUnavailable, BadInput) as error:
+        yield Finding("FAIL", "Temporal", str(error), exit_code=error.exit_code)
+        return
+    place = place_of(client)
+    try:
+        system = await client.workflow_service.get_system_info(GetSystemInfoRequest(), timeout=RPC_TIMEOUT)
+        where = f"{place.target}, namespace {place.namespace}, server {system.server_version}"
+        yield Finding("ok", "Temporal", where)
+        yield await _attributes(client)
+        yield await _workers(client, settings.task_queue)
+    except RPCError as error:
+        yield Finding("FAIL", "Temporal", f"{place.target}: {error.message}", "see the server's log", UNREACHABLE)
+
+
+async def _attributes(client: Client) -> Finding:
+    missing = await missing_search_attributes(client)
+    if missing:
+        return Finding("WARN", "search attributes", f"not registered: {', '.join(missing)}", "run everturn setup")
+    return Finding("ok", "search attributes", "all registered")
+
+
+async def _workers(client: Client, task_queue: str) -> Finding:
+    answer = await client.workflow_service.describe_task_queue(
+        DescribeTaskQueueRequest(
+            namespace=client.namespace,
+            task_queue=TaskQueue(name=task_queue),
+            task_queue_type=TaskQueueType.TASK_QUEUE_TYPE_WORKFLOW,
+        ),
+        timeout=RPC_TIMEOUT,
+    )
+    names = sorted({poller.identity for poller in answer.pollers})
+    if not names:
+        fact, advice = f"none polls task queue {task_queue}", "start one: everturn worker MODULE"
+        return Finding("WARN", "workers", fact, advice)
+    return Finding("ok", "workers", f"{len(names)} on task queue {task_queue}: {', '.join(names)}")
+
+
+async def _store(settings: Settings) -> Finding:
+    try:
+        store = await Store.open(settings.store or DEFAULT_STORE, timeout=settings.connect_timeout)
+    except (StoreUnavailable, BadInput) as error:
+        return Finding("FAIL", "store", str(error), exit_code=error.exit_code)
+    try:
+        return Finding("ok", "store", f"{store.url}, tables of revision {await store.revision()}")
+    finally:
+        await store.close()
+
+
+def _models(specs: Sequence[str]) -> list[Finding]:
+    if not specs:
+        advice = "everturn doctor MODULE checks the models of its agents"
+        return [Finding("WARN", "models", "not checked", advice)]
+    try:
+        agents = load_agents(specs)
+    except BadInput as error:
+        return [Finding("FAIL", "models", str(error), exit_code=error.exit_code)]
+    findings: list[Finding] = []
+    for agent in agents:
+        variable = missing_key(agent)
+        fact = f"agent {agent.name}: {model_name(agent)}"
+        if variable is None:
+            findings.append(Finding("ok", "models", fact))
+        else:
+            advice = f"set {variable} where the worker runs, or give the model an api_base"
+            findings.append(Finding("FAIL", "models", f"{fact} has no key", advice, TURN_FAILED))
+    return findings
