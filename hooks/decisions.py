@@ -48,16 +48,16 @@ class TurnConfig(Config):
     messages: list[dict[str, Any]] | None = None
     active_tools: list[str] | None = None
     tool_choice: str | dict[str, Any] | None = None
-    max_steps: int | None = Field(None, ge=1, le=1000)
+    max_steps: int | None = Field(default=None, ge=1, le=1000)
     send_reasoning: bool | None = None
-    chat_stream_stall_timeout: float | None = Field(None, ge=0)
+    chat_stream_stall_timeout: float | None = Field(default=None, ge=0)
     temperature: float | None = None
     top_p: float | None = None
-    max_output_tokens: int | None = Field(None, ge=1)
+    max_output_tokens: int | None = Field(default=None, ge=1)
     stop_sequences: list[str] | None = None
     seed: int | None = None
     headers: dict[str, str] | None = None
-    timeout: float | None = Field(None, gt=0)
+    timeout: float | None = Field(default=None, gt=0)
     provider_options: dict[str, Any] | None = None
     metadata: dict[str, Any] | None = None
 

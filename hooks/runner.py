@@ -23,7 +23,7 @@ Outcome = Literal["ok", "error", "timeout", "oversize", "invalid"]
 MAX_TRACE_MESSAGE = 2000
 
 
-class HookFailed(Exception):  # noqa: N818 - handled by the dispatcher
+class HookFailed(Exception):
     """A hook whose failure the turn must not ignore. outcome: error, timeout, oversize or invalid."""
 
     def __init__(

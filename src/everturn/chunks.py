@@ -39,8 +39,8 @@ END_TYPES: Final = frozenset({FINISH, ABORT, ERROR})
 class Chunk:
     """One streamed piece of a turn.
 
-    seq: position in the turn's stream, from 1. type: one of the names above. data: the fields of that type.
-    step: the step it belongs to, None outside of steps. attempt: which try of that step wrote it, from 1; 0 outside of steps.
+    seq: position in the turn's stream, from 1. type: one of the names above. data: the fields of that type. step: the
+    step it belongs to, None outside of steps. attempt: which try of that step wrote it, from 1; 0 outside of steps.
     """
 
     seq: int

@@ -12,24 +12,30 @@ class Settings(BaseSettings):
     model_config = SettingsConfigDict(env_prefix="EVERTURN_", extra="ignore", frozen=True)
 
     target: str | None = Field(
-        None, description="Temporal's host:port; default: Temporal's own environment, then localhost:7233"
+        default=None, description="Temporal's host:port; default: Temporal's own environment, then localhost:7233"
     )
     namespace: str | None = Field(
-        None, description="Temporal namespace; default: Temporal's own environment, then default"
+        default=None, description="Temporal namespace; default: Temporal's own environment, then default"
     )
-    task_queue: str = Field("everturn", min_length=1, description="task queue of the workers")
-    store: str | None = Field(None, description="database URL: sqlite:///file.db or postgresql://…")
-    web_ui: str | None = Field(None, description="address of the Temporal Web UI, for links")
-    history_previews: bool = Field(True, description="short text previews in Temporal's history and Web UI")
-    max_concurrent_activities: int = Field(200, ge=1, description="model steps and tools that run at once in a worker")
-    max_cached_workflows: int = Field(1000, ge=1, description="turns kept in memory between workflow tasks")
-    graceful_shutdown: float = Field(30.0, ge=0, description="how long a stopping worker lets running steps go on")
-    stream_flush: float = Field(0.03, gt=0, le=1, description="longest time a streamed chunk waits for its batch")
+    task_queue: str = Field(default="everturn", min_length=1, description="task queue of the workers")
+    store: str | None = Field(default=None, description="database URL: sqlite:///file.db or postgresql://…")
+    web_ui: str | None = Field(default=None, description="address of the Temporal Web UI, for links")
+    history_previews: bool = Field(default=True, description="short text previews in Temporal's history and Web UI")
+    max_concurrent_activities: int = Field(
+        default=200, ge=1, description="model steps and tools that run at once in a worker"
+    )
+    max_cached_workflows: int = Field(default=1000, ge=1, description="turns kept in memory between workflow tasks")
+    graceful_shutdown: float = Field(
+        default=30.0, ge=0, description="how long a stopping worker lets running steps go on"
+    )
+    stream_flush: float = Field(
+        default=0.03, gt=0, le=1, description="longest time a streamed chunk waits for its batch"
+    )
     event_retention: float = Field(
-        7 * 86400.0, gt=0, description="stream events of ended turns are pruned after this long"
+        default=7 * 86400.0, gt=0, description="stream events of ended turns are pruned after this long"
     )
     connect_timeout: float = Field(
-        8.0, gt=0, le=60, description="how long a client tries to reach Temporal or the store"
+        default=8.0, gt=0, le=60, description="how long a client tries to reach Temporal or the store"
     )
 
 

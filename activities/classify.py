@@ -1,0 +1,45 @@
+"""What kind of failure a model call met: the author's word first, then the default table."""
+
+from __future__ import annotations
+
+from typing import Final, cast, get_args
+
+from everturn.activities.dispatch import Dispatch
+from everturn.activities.facts import turn_ref
+from everturn.activities.models.failures import FailureKind, ModelFailure
+from everturn.activities.payloads import StepInput
+from everturn.activities.services import Services
+from everturn.hooks.contexts import ChatErrorContext
+from everturn.hooks.log import HookLog
+from everturn.hooks.points import CLASSIFY_CHAT_ERROR
+from everturn.hooks.registry import BoundHook, RegisteredAgent
+from everturn.store.records import TurnFacts
+
+KINDS: Final = frozenset(get_args(FailureKind))
+
+
+async def classified(
+    services: Services, agent: RegisteredAgent, given: StepInput, turn: TurnFacts, failure: ModelFailure
+) -> FailureKind:
+    """The first classification that a hook of the manifest gives; `unknown` and None leave it to the default table."""
+    chain = agent.chain(CLASSIFY_CHAT_ERROR, given.classify)
+    if not chain:
+        return failure.kind
+    dispatch = Dispatch[ChatErrorContext](
+        services, given.request_id, CLASSIFY_CHAT_ERROR, chain, (str,), step=given.step, state=turn.state
+    )
+    kind = failure.kind
+    for hook in chain:
+
+        def context(log: HookLog, hook: BoundHook = hook) -> ChatErrorContext:
+            ref = turn_ref(turn, CLASSIFY_CHAT_ERROR, str(given.step), hook.timeout)
+            return ChatErrorContext(ref, log, stage="stream", messages_persisted=True, classification=failure.kind)
+
+        run, _ = await dispatch.run(hook, context, failure.__cause__ or failure)
+        unusable = run.value is not None and run.value not in KINDS
+        dispatch.trace(run, message=f"ignored: {run.value!r} is no classification" if unusable else None)
+        if run.ok and run.value in KINDS and run.value != "unknown":
+            kind = cast(FailureKind, run.value)
+            break
+    await dispatch.record()
+    return kind

@@ -1,0 +1,140 @@
+"""on_chat_error, on_chat_response and on_turn_end: the hook points at the end of a turn."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from temporalio import activity
+from temporalio.exceptions import ApplicationError
+
+from everturn.activities.dispatch import Dispatch
+from everturn.activities.facts import turn_ref
+from everturn.activities.payloads import ErrorInput, HookInput, activity_name
+from everturn.activities.services import Activities
+from everturn.activities.values import error_text
+from everturn.hooks.contexts import ChatErrorContext, ChatResponseResult, HookContext, TurnEndResult
+from everturn.hooks.log import HookLog, cut
+from everturn.hooks.points import ON_CHAT_ERROR, ON_CHAT_RESPONSE, ON_TURN_END
+from everturn.hooks.registry import BoundHook
+from everturn.hooks.runner import HookFailed
+from everturn.messages import Message
+from everturn.store.records import Ended
+from everturn.turns import TurnError
+
+MAX_SHOWN_BYTES = 4096
+
+
+class EndingPointActivities(Activities):
+    """They run when the outcome is known; only on_chat_error changes something, and that is the error's text."""
+
+    @activity.defn(name=activity_name(ON_CHAT_ERROR))
+    async def on_chat_error(self, given: ErrorInput) -> TurnError:
+        """The error that clients, the store and the result show. A failing hook leaves the error as it was."""
+        agent = self._services.agents.get(given.agent)
+        turn = await self._store.load_turn(given.request_id)
+        message = await self._store.persist_message(given.request_id)
+        chain = agent.chain(ON_CHAT_ERROR, given.names)
+        dispatch = Dispatch[ChatErrorContext](
+            self._services, given.request_id, ON_CHAT_ERROR, chain, (TurnError, Exception, str), state=turn.state
+        )
+        shown = given.error
+        for hook in chain:
+            ref = turn_ref(turn, ON_CHAT_ERROR, timeout=hook.timeout)
+
+            def context(log: HookLog, ref: Any = ref) -> ChatErrorContext:
+                return ChatErrorContext(
+                    ref,
+                    log,
+                    stage=given.stage,
+                    messages_persisted=message is not None or given.stage not in ("parse", "persist"),
+                    classification=given.classification,
+                )
+
+            run, _ = await dispatch.run(hook, context, shown)
+            after = _shown(run.value, shown)
+            dispatch.trace(run, ["error"] if after != shown else [])
+            shown = after
+        await dispatch.record()
+        return shown
+
+    @activity.defn(name=activity_name(ON_CHAT_RESPONSE))
+    async def on_chat_response(self, given: HookInput) -> None:
+        """Tells the hooks of the stored answer. Raises, to be retried, if one of them failed."""
+
+        def context(ref: Any, log: HookLog, ended: Ended, message: Message | None) -> ChatResponseResult:
+            if message is None:
+                raise ApplicationError(f"turn {ended.request_id!r} has no assistant message", non_retryable=True)
+            return ChatResponseResult(
+                ref,
+                log,
+                message=message,
+                status=ended.status,
+                stop_reason=ended.stop_reason,
+                usage=ended.usage,
+                error=ended.error,
+            )
+
+        await self._tell(given, ON_CHAT_RESPONSE, context)
+
+    @activity.defn(name=activity_name(ON_TURN_END))
+    async def on_turn_end(self, given: HookInput) -> None:
+        """Tells the hooks of the ending, whichever. Raises, to be retried, if one of them failed."""
+
+        def context(ref: Any, log: HookLog, ended: Ended, message: Message | None) -> TurnEndResult:
+            return TurnEndResult(
+                ref,
+                log,
+                message=message,
+                status=ended.status,
+                stop_reason=ended.stop_reason,
+                usage=ended.usage,
+                error=ended.error,
+            )
+
+        await self._tell(given, ON_TURN_END, context)
+
+    async def _tell(
+        self, given: HookInput, point: str, make: Callable[[Any, HookLog, Ended, Message | None], HookContext]
+    ) -> None:
+        agent = self._services.agents.get(given.agent)
+        turn = await self._store.load_turn(given.request_id)
+        ended = await self._store.ended(given.request_id)
+        if ended is None:
+            raise ApplicationError(f"turn {given.request_id!r} is not over", non_retryable=True)
+        chain = agent.chain(point, given.names)
+        dispatch = Dispatch[HookContext](self._services, given.request_id, point, chain, state=turn.state)
+        failures: list[HookFailed] = []
+        for hook in await self._due(given.request_id, point, chain):
+            ref = turn_ref(turn, point, timeout=hook.timeout)
+            run, _ = await dispatch.run(hook, lambda log, ref=ref: make(ref, log, ended, ended.message))
+            dispatch.trace(run)
+            if not run.ok:
+                failures.append(run.failure())
+        await dispatch.record()
+        if failures:
+            raise ApplicationError("; ".join(str(failure) for failure in failures), type="HookFailed")
+
+    async def _due(self, request_id: str, point: str, chain: Sequence[BoundHook]) -> list[BoundHook]:
+        """On a retry, only the hooks that have not succeeded yet."""
+        if activity.info().attempt == 1:
+            return list(chain)
+        info = await self._store.inspect(request_id)
+        done = (
+            {trace.hook for trace in info.hook_traces if trace.point == point and trace.outcome == "ok"}
+            if info
+            else set()
+        )
+        return [hook for hook in chain if hook.name not in done]
+
+
+def _shown(answer: object, before: TurnError) -> TurnError:
+    if answer is None:
+        return before
+    if isinstance(answer, TurnError):
+        return TurnError(answer.type, cut(answer.message, MAX_SHOWN_BYTES))
+    if isinstance(answer, str):
+        return TurnError(before.type, cut(answer, MAX_SHOWN_BYTES))
+    if isinstance(answer, BaseException):
+        return TurnError(type(answer).__name__, cut(str(answer) or error_text(answer), MAX_SHOWN_BYTES))
+    return before

@@ -1,0 +1,265 @@
+"""The model step: loads what the model must see, calls it once, streams its answer, and stores it once."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+from datetime import timedelta
+from typing import Final
+
+from temporalio import activity
+from temporalio.exceptions import ApplicationError
+
+from everturn.activities.chunk_observer import ChunkObserver
+from everturn.activities.classify import classified
+from everturn.activities.models.accumulator import Accumulator, Completion
+from everturn.activities.models.failures import ModelFailure
+from everturn.activities.models.prices import cost_of
+from everturn.activities.outcomes import call_fingerprint, outcome_events
+from everturn.activities.payloads import CallRef, StepDone, StepInput, activity_name
+from everturn.activities.previews import call_label, preview
+from everturn.activities.requesting import model_request, step_prompt
+from everturn.activities.running import Interrupted, stopped_here, until_interrupted
+from everturn.activities.services import Activities
+from everturn.activities.settings import StepSettings, step_settings
+from everturn.activities.step_run import Fenced, StepRun
+from everturn.chunks import FINISH_STEP, TOOL_INPUT_AVAILABLE, Event
+from everturn.hooks.points import ON_CHUNK
+from everturn.hooks.registry import RegisteredAgent
+from everturn.hooks.tools import ToolInputError
+from everturn.messages import text_of
+from everturn.store.records import HookTrace, Opening, PromptMaterial, StepRecord, ToolCall
+from everturn.turns import TurnError
+
+MODEL_ATTEMPTS: Final = 5
+"""Failed model calls after which a step gives up. Lost or stopped workers do not count."""
+RETRY_FIRST: Final = 1.0
+RETRY_MAX: Final = 30.0
+"""Seconds before the next attempt when the provider names none: doubling from the first to the last."""
+
+TRUNCATED_TEXT: Final = (
+    "This tool call was cut off by the output limit and was not run. Make the call again with shorter arguments, "
+    "or answer without it."
+)
+INTERRUPTED_TEXT: Final = "The turn was cancelled before this tool was run."
+
+
+class ModelStepActivities(Activities):
+    """model_step."""
+
+    @activity.defn(name=activity_name("model_step"))
+    async def model_step(self, given: StepInput) -> StepDone:
+        """One model call, stored once. Raises ApplicationError: retryable while attempts are left, final otherwise."""
+        info = activity.info()
+        agent = self._services.agents.get(given.agent)
+        opening = await self._store.open_step(
+            given.request_id,
+            given.step,
+            activity=f"{info.workflow_run_id}/{info.activity_id}",
+            try_=info.attempt,
+        )
+        if opening.superseded:
+            raise _superseded()
+        if opening.stored is not None:
+            return _done(opening.stored, agent, previews=given.previews)
+        material = await self._store.load_prompt(given.request_id)
+        settings = step_settings(agent, material.turn.config, given.step)
+        try:
+            return await self._attempt(given, agent, opening, material, settings)
+        except ModelFailure as failure:
+            raise await self._failed(given, agent, opening, material, failure) from failure
+        except Fenced:
+            raise _superseded() from None
+
+    async def _attempt(
+        self,
+        given: StepInput,
+        agent: RegisteredAgent,
+        opening: Opening,
+        material: PromptMaterial,
+        settings: StepSettings,
+    ) -> StepDone:
+        resolved = await self._services.lanes.resolve(
+            settings.model.name, api_base=settings.model.api_base, api_key_env=settings.model.api_key_env
+        )
+        prompt = step_prompt(settings, material, resolved.model)
+        await self._trace_repairs(given, prompt.notes)
+        taken = [call.tool_call_id for step in material.steps for call in step.calls]
+        chain = agent.chain(ON_CHUNK, given.on_chunk)
+        observer = None
+        if chain:
+            observer = ChunkObserver(self._services, material.turn, given.step, opening.attempt, chain)
+        run = StepRun(
+            step=given.step,
+            lane=resolved.lane,
+            request=model_request(agent, settings, prompt, resolved),
+            settings=settings,
+            writer=self._store.writer(given.request_id, given.step, opening.attempt),
+            accumulator=Accumulator(
+                given.step,
+                send_reasoning=settings.send_reasoning,
+                max_output_tokens=settings.max_output_tokens,
+                taken=taken,
+            ),
+            observer=observer,
+        )
+        try:
+            completion, interrupted = await self._completion(given, run)
+            if completion.empty and not interrupted:
+                return StepDone(given.step, opening.attempt, settings.model.name, "empty", empty=True)
+            record = _record(given, opening, run, completion, settings, agent, interrupted=interrupted)
+            await self._commit(run, record, completion)
+        finally:
+            if observer is not None:
+                await observer.close()
+        return _done(record, agent, previews=given.previews)
+
+    async def _trace_repairs(self, given: StepInput, notes: Sequence[str]) -> None:
+        """A transcript that had to be repaired is a trace of an earlier fault: somebody will look for it."""
+        await self._store.record_traces(
+            [
+                HookTrace(given.request_id, "transcript", "repair", "ok", 0, step=given.step, message=note)
+                for note in notes
+            ]
+        )
+
+    async def _completion(self, given: StepInput, run: StepRun) -> tuple[Completion, bool]:
+        """The answer, and whether it is only what had arrived when the turn was cancelled."""
+        with self._services.running.enter(given.request_id) as flag:
+            try:
+                return await until_interrupted(run.stream(), flag, stop_on_shutdown=True), False
+            except Interrupted as stop:
+                if stop.why == "cancel":
+                    return run.accumulator.partial(), True
+                await run.writer.drain()
+                raise stopped_here() from stop
+
+    async def _commit(self, run: StepRun, record: StepRecord, completion: Completion) -> None:
+        if not await run.writer.drain():
+            raise Fenced
+        events = [*completion.events]
+        for call in record.calls:
+            shown = call.input if call.input is not None else call.raw_input
+            facts = {"toolCallId": call.tool_call_id, "toolName": call.tool_name, "input": shown}
+            events.append(Event(TOOL_INPUT_AVAILABLE, facts))
+            if call.error is not None:
+                events += outcome_events(call)
+        usage = {"inputTokens": record.usage.input_tokens, "outputTokens": record.usage.output_tokens}
+        events.append(Event(FINISH_STEP, {"step": record.step, "finishReason": record.finish_reason, "usage": usage}))
+        if not await self._store.commit_step(record, events):
+            raise Fenced
+        if run.observer is not None:
+            for event in events:
+                run.observer.seen(event)
+
+    async def _failed(
+        self,
+        given: StepInput,
+        agent: RegisteredAgent,
+        opening: Opening,
+        material: PromptMaterial,
+        failure: ModelFailure,
+    ) -> ApplicationError:
+        """Notes the failure and decides whether Temporal is to try again, and when."""
+        kind = await classified(self._services, agent, given, material.turn, failure)
+        retry_in = None
+        if kind in ("rate_limit", "transient") and opening.failures + 1 < MODEL_ATTEMPTS:
+            retry_in = failure.retry_after
+            if retry_in is None:
+                retry_in = min(RETRY_FIRST * 2**opening.failures, RETRY_MAX)
+        await self._store.fail_attempt(
+            given.request_id,
+            given.step,
+            opening.attempt,
+            error=TurnError(failure.code, failure.message),
+            retry_in=retry_in,
+            detail=failure.detail,
+        )
+        return ApplicationError(
+            failure.message,
+            {"classification": kind},
+            type=failure.code,
+            non_retryable=retry_in is None,
+            next_retry_delay=timedelta(seconds=retry_in) if retry_in is not None else None,
+        )
+
+
+def _record(
+    given: StepInput,
+    opening: Opening,
+    run: StepRun,
+    completion: Completion,
+    settings: StepSettings,
+    agent: RegisteredAgent,
+    *,
+    interrupted: bool,
+) -> StepRecord:
+    usage = completion.usage
+    if usage.cost is None:
+        served = completion.response.get("model")
+        usage = replace(usage, cost=cost_of(usage, settings.model.name, served if isinstance(served, str) else None))
+    if interrupted:
+        calls = [replace(call, state="interrupted", error=INTERRUPTED_TEXT) for call in completion.calls]
+    else:
+        calls = [_judged(call, agent, settings.tools, truncated=completion.truncated) for call in completion.calls]
+    return StepRecord(
+        request_id=given.request_id,
+        step=given.step,
+        attempt=opening.attempt,
+        model=settings.model.name,
+        parts=completion.parts,
+        calls=calls,
+        finish_reason=completion.finish_reason,
+        usage=usage,
+        duration_ms=run.duration_ms,
+        interrupted=interrupted,
+        response=completion.response,
+    )
+
+
+def _judged(call: ToolCall, agent: RegisteredAgent, active: Sequence[str], *, truncated: bool) -> ToolCall:
+    """The call as requested, or settled as an error that tells the model what is wrong with it."""
+    if truncated:
+        return replace(call, state="error", error=TRUNCATED_TEXT)
+    tool = agent.tools.get(call.tool_name) if call.tool_name in active else None
+    if tool is None:
+        names = ", ".join(active) or "none"
+        return replace(call, state="error", error=f"there is no tool named {call.tool_name!r}; available: {names}")
+    if call.input is None:
+        return replace(call, state="error", error=f"the arguments of {call.tool_name} are not a JSON object")
+    try:
+        tool.validated(call.input)
+    except ToolInputError as error:
+        return replace(call, state="error", error=str(error))
+    return call
+
+
+def _done(record: StepRecord, agent: RegisteredAgent, *, previews: bool) -> StepDone:
+    return StepDone(
+        step=record.step,
+        attempt=record.attempt,
+        model=record.model,
+        finish_reason=record.finish_reason,
+        calls=[_call_ref(call, agent, previews=previews) for call in record.calls],
+        usage=record.usage,
+        duration_ms=record.duration_ms,
+        text=preview(text_of(record.parts), previews=previews),
+        interrupted=record.interrupted,
+    )
+
+
+def _call_ref(call: ToolCall, agent: RegisteredAgent, *, previews: bool) -> CallRef:
+    tool = agent.tools.get(call.tool_name)
+    return CallRef(
+        tool_call_id=call.tool_call_id,
+        tool_name=call.tool_name,
+        label=call_label(call.tool_name, call.input, previews=previews),
+        executable=call.error is None,
+        timeout=tool.timeout if tool else 1.0,
+        retries=tool.retries if tool else 0,
+        fingerprint=call_fingerprint(call),
+    )
+
+
+def _superseded() -> ApplicationError:
+    return ApplicationError("a later attempt works on this step", type="Superseded", non_retryable=True)

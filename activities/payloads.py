@@ -1,0 +1,251 @@
+"""Everything that crosses the line between the turn workflow and its activities, and nothing else.
+
+Ids and small facts only: transcripts, prompts, tokens and tool values stay in the store. These types, their fields
+and the names below are a protocol: recorded histories are replayed against them, so fields are only ever added, with
+defaults.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Any, Final
+
+from everturn.turns import TERMINAL, JsonDict, TurnError, TurnResult, Usage
+
+WORKFLOW: Final = "EverturnTurn"
+"""The workflow type of a chat turn."""
+
+
+@dataclass(frozen=True)
+class TurnInput:
+    """What a turn is started with. parts=None: the message is a draft in the store. previews=False: no text in history.
+    after: the request that the same client submitted just before on this thread; it goes first."""
+
+    request_id: str
+    thread_id: str
+    agent: str
+    digest: str
+    parts: list[JsonDict] | None = None
+    policy: str = "queue"
+    trigger: str = "submit"
+    after: str | None = None
+    message_metadata: JsonDict = field(default_factory=dict[str, Any])
+    body: JsonDict | None = None
+    principal: JsonDict | None = None
+    tenant_id: str | None = None
+    previews: bool = True
+    indexed: bool = False
+    """The search attributes of turns are registered on this namespace."""
+
+
+@dataclass(frozen=True)
+class BeginInput:
+    """A turn that asks for its thread. submitted_at: seconds since the epoch by Temporal's clock."""
+
+    turn: TurnInput
+    run_id: str
+    submitted_at: float
+
+
+@dataclass(frozen=True)
+class Begun:
+    """outcome: run, queued, busy, known, conflict or unknown_agent. points: hook point → names of its hooks.
+    tool_patterns: for the two tool points, which tool names they react to (None = all)."""
+
+    outcome: str
+    behind: str | None = None
+    points: dict[str, list[str]] = field(default_factory=dict[str, list[str]])
+    tool_patterns: dict[str, list[str] | None] = field(default_factory=dict[str, "list[str] | None"])
+    max_steps: int = 10
+    model: str = ""
+    error: TurnError | None = None
+
+
+@dataclass(frozen=True)
+class HookInput:
+    """One hook point of a turn is due. names: the hooks that the turn's manifest has for it."""
+
+    request_id: str
+    agent: str
+    names: list[str]
+    step: int | None = None
+    tool_call_id: str | None = None
+
+
+@dataclass(frozen=True)
+class TurnDecision:
+    """blocked: the reason why the turn is refused, None if it goes on."""
+
+    blocked: str | None = None
+    max_steps: int | None = None
+
+
+@dataclass(frozen=True)
+class StepInput:
+    """One model step is due. on_chunk, classify: hooks of those points that the manifest has."""
+
+    request_id: str
+    agent: str
+    step: int
+    on_chunk: list[str] = field(default_factory=list[str])
+    classify: list[str] = field(default_factory=list[str])
+    previews: bool = True
+
+
+@dataclass(frozen=True)
+class CallRef:
+    """A tool call that the model asked for. executable=False: it is settled already (unknown tool, invalid or truncated
+    input), `fingerprint` as in CallDone. label: what the Web UI shows. timeout: seconds. retries: of a failing run."""
+
+    tool_call_id: str
+    tool_name: str
+    label: str
+    executable: bool = True
+    timeout: float = 120.0
+    retries: int = 0
+    fingerprint: str = ""
+
+
+@dataclass(frozen=True)
+class StepDone:
+    """What a model step came to. text: a preview, "" if previews are off. empty: neither text nor call; not stored."""
+
+    step: int
+    attempt: int
+    model: str
+    finish_reason: str
+    calls: list[CallRef] = field(default_factory=list[CallRef])
+    usage: Usage = field(default_factory=Usage)
+    duration_ms: int = 0
+    text: str = ""
+    interrupted: bool = False
+    empty: bool = False
+
+
+@dataclass(frozen=True)
+class CallInput:
+    """A tool call, or one of its two hook points, is due. announce=False: `after_tool_call` will show the outcome."""
+
+    request_id: str
+    agent: str
+    step: int
+    tool_call_id: str
+    tool_name: str
+    names: list[str] = field(default_factory=list[str])
+    announce: bool = True
+
+
+@dataclass(frozen=True)
+class CallDone:
+    """How a tool call ended. fingerprint: hash of tool, input and error, to recognise a loop of identical failures."""
+
+    tool_call_id: str
+    state: str
+    duration_ms: int = 0
+    failed: bool = False
+    interrupted: bool = False
+    fingerprint: str = ""
+    error: str = ""
+
+
+@dataclass(frozen=True)
+class CallDecision:
+    """What `before_tool_call` came to. settled: the outcome of a call that must not run, None if it may."""
+
+    settled: CallDone | None = None
+
+
+@dataclass(frozen=True)
+class ErrorInput:
+    """A turn failed. error_type and message as the turn would show them; stage as in the author's contract."""
+
+    request_id: str
+    agent: str
+    names: list[str]
+    stage: str
+    error: TurnError
+    classification: str | None = None
+
+
+@dataclass(frozen=True)
+class FinishInput:
+    """How a turn is to be finished. text: the reply of a block."""
+
+    request_id: str
+    status: str
+    stop_reason: str | None = None
+    error: TurnError | None = None
+    text: str | None = None
+    reason: str | None = None
+    previews: bool = True
+
+
+@dataclass(frozen=True)
+class TurnOutcome:
+    """How a turn ended: the workflow's result. text: the answer up to 32 KB, "" if previews are off.
+    next_request_id: the queued turn that has the thread now."""
+
+    request_id: str
+    thread_id: str
+    status: str
+    stop_reason: str | None = None
+    message_id: str | None = None
+    text: str = ""
+    usage: Usage = field(default_factory=Usage)
+    steps: int = 0
+    error: TurnError | None = None
+    next_request_id: str | None = None
+
+    def as_result(self) -> TurnResult:
+        """The client's view; the message itself is in the store."""
+        if self.status not in TERMINAL:
+            raise ValueError(f"turn {self.request_id} ended with the unknown status {self.status!r}")
+        return TurnResult(
+            request_id=self.request_id,
+            thread_id=self.thread_id,
+            status=self.status,  # type: ignore[arg-type]  # checked above; the wire has plain strings
+            stop_reason=self.stop_reason,  # type: ignore[arg-type]  # written by the workflow from StopReason
+            text=self.text,
+            message_id=self.message_id,
+            usage=self.usage,
+            steps=self.steps,
+            error=self.error,
+        )
+
+
+@dataclass(frozen=True)
+class CancelRequest:
+    """Argument of the signal `cancel_chat`."""
+
+    reason: str | None = None
+
+
+@dataclass(frozen=True)
+class Predecessor:
+    """A queued turn asks whether the turn before it is still alive."""
+
+    request_id: str
+    behind: str
+
+
+ACTIVITIES: Final = (
+    "begin",
+    "check_predecessor",
+    "before_turn",
+    "before_step",
+    "model_step",
+    "before_tool_call",
+    "run_tool",
+    "after_tool_call",
+    "on_step_finish",
+    "on_chat_error",
+    "finish",
+    "on_chat_response",
+    "on_turn_end",
+    "interrupt",
+)
+
+
+def activity_name(name: str) -> str:
+    """The registered name: prefixed, so that a worker's own activities cannot collide with ours."""
+    return f"everturn.{name}"

@@ -1,0 +1,104 @@
+"""The settings of one model call: the agent's, overridden by what before_turn and before_step decided."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any, Final
+
+from everturn.hooks.agent import Model
+from everturn.hooks.decisions import StepConfig, TurnConfig
+from everturn.hooks.registry import RegisteredAgent
+from everturn.turns import JsonDict
+
+TURN_KEY: Final = "turn"
+STEP_KEY: Final = "step"
+STEP_INDEX_KEY: Final = "step_index"
+
+
+@dataclass(frozen=True, slots=True)
+class StepSettings:
+    """messages: what the model sees instead of the transcript, None for the transcript. Timeouts are seconds."""
+
+    model: Model
+    system: str
+    messages: list[JsonDict] | None
+    tools: list[str]
+    tool_choice: str | JsonDict | None
+    temperature: float | None
+    top_p: float | None
+    max_output_tokens: int | None
+    stop: list[str] | None
+    seed: int | None
+    headers: dict[str, str]
+    provider_options: JsonDict
+    send_reasoning: bool
+    first_token_timeout: float
+    idle_timeout: float
+    total_timeout: float
+
+
+def turn_config(config: JsonDict) -> TurnConfig:
+    return TurnConfig.model_validate(config.get(TURN_KEY, {}))
+
+
+def step_config(config: JsonDict, step: int) -> StepConfig:
+    """What before_step decided for this step; nothing if the stored decision is another step's."""
+    if config.get(STEP_INDEX_KEY) != step:
+        return StepConfig()
+    return StepConfig.model_validate(config.get(STEP_KEY, {}))
+
+
+def step_settings(agent: RegisteredAgent, config: JsonDict, step: int) -> StepSettings:
+    author, turn, now = agent.agent, turn_config(config), step_config(config, step)
+
+    def first(*values: Any) -> Any:
+        return next((value for value in values if value is not None), None)
+
+    return StepSettings(
+        model=_model(agent, first(now.model, turn.model)),
+        system=first(now.system, turn.system, author.system) or "",
+        messages=first(now.messages, turn.messages),
+        tools=_active(agent, turn.active_tools, now.active_tools),
+        tool_choice=first(now.tool_choice, turn.tool_choice, author.tool_choice),
+        temperature=first(turn.temperature, author.temperature),
+        top_p=first(turn.top_p, author.top_p),
+        max_output_tokens=first(turn.max_output_tokens, author.max_output_tokens),
+        stop=_list(first(turn.stop_sequences, author.stop_sequences)),
+        seed=first(turn.seed, author.seed),
+        headers={**agent.model.headers, **(turn.headers or {})},
+        provider_options=_options(author.provider_options, turn.provider_options, now.provider_options),
+        send_reasoning=first(turn.send_reasoning, author.send_reasoning),
+        first_token_timeout=author.first_token_timeout,
+        idle_timeout=first(turn.chat_stream_stall_timeout, author.chat_stream_stall_timeout),
+        total_timeout=first(turn.timeout, author.step_timeout),
+    )
+
+
+def model_allowed(agent: RegisteredAgent, name: str) -> bool:
+    """Whether hooks may switch to this model."""
+    allowed = agent.agent.models
+    return allowed is None or name in allowed or name == agent.model.name
+
+
+def _model(agent: RegisteredAgent, name: str | None) -> Model:
+    """The agent's address and key belong to the agent's own model; another model brings its provider's defaults."""
+    return agent.model if name is None or name == agent.model.name else Model(name)
+
+
+def _active(agent: RegisteredAgent, *narrowings: list[str] | None) -> list[str]:
+    names = list(agent.tools)
+    for narrowing in narrowings:
+        if narrowing is not None:
+            names = [name for name in names if name in narrowing]
+    return names
+
+
+def _options(*layers: JsonDict | None) -> JsonDict:
+    merged: JsonDict = {}
+    for layer in layers:
+        merged.update(layer or {})
+    return merged
+
+
+def _list(value: Any) -> list[str] | None:
+    return list(value) if value is not None else None

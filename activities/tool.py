@@ -1,0 +1,183 @@
+"""Runs one tool call: at most once unless the tool says that more is fine, in time, and with any outcome stored."""
+
+from __future__ import annotations
+
+import asyncio
+import contextvars
+import inspect
+import time
+from collections.abc import AsyncIterator, Callable
+from dataclasses import dataclass, replace
+from datetime import timedelta
+from typing import Any, Final, cast
+
+from temporalio import activity
+from temporalio.exceptions import ApplicationError
+
+from everturn.activities.facts import turn_ref
+from everturn.activities.models.secrets import scrub
+from everturn.activities.outcomes import call_done, outcome_events
+from everturn.activities.payloads import CallDone, CallInput, activity_name
+from everturn.activities.running import Interrupted, until_interrupted
+from everturn.activities.services import Activities
+from everturn.activities.values import NotJsonError, as_json, error_text, for_model
+from everturn.chunks import TOOL_OUTPUT_AVAILABLE, TOOL_PROGRESS, Event
+from everturn.hooks.cancel import CancelFlag
+from everturn.hooks.contexts import ToolContext
+from everturn.hooks.tools import Tool, ToolInputError
+from everturn.store.records import EventBatch, ToolCall
+from everturn.turns import JsonDict
+
+CANCEL_GRACE: Final = 2.0
+"""Seconds that a tool which takes a ToolContext gets to end by itself once its turn is cancelled."""
+RETRY_FIRST: Final = 1.0
+RETRY_MAX: Final = 30.0
+"""Seconds between the runs of a tool with `retries`: doubling from the first to the last."""
+
+INTERRUPTED_TEXT: Final = "The turn was cancelled before this tool finished."
+UNKNOWN_TEXT: Final = (
+    "The outcome of this call is unknown: the worker stopped while the tool was running. It may or may not have taken "
+    "effect; check before calling it again."
+)
+
+
+class ToolFailedError(Exception):
+    """The tool gave no usable result; the message is for the model."""
+
+
+@dataclass(frozen=True, slots=True)
+class ToolRun:
+    """What one run needs."""
+
+    given: CallInput
+    call: ToolCall
+    tool: Tool
+    flag: CancelFlag
+
+
+class ToolActivities(Activities):
+    """run_tool."""
+
+    @activity.defn(name=activity_name("run_tool"))
+    async def run_tool(self, given: CallInput) -> CallDone:
+        """Settles the call: with the tool's output, an error result, `interrupted`, or `unknown`."""
+        info = activity.info()
+        tool = self._services.agents.get(given.agent).tools.get(given.tool_name)
+        opening = await self._store.open_call(
+            given.request_id,
+            given.tool_call_id,
+            idempotent=tool.idempotent if tool else False,
+            activity=f"{info.workflow_run_id}/{info.activity_id}",
+            try_=info.attempt,
+        )
+        if opening.outcome == "superseded":
+            raise ApplicationError("a later attempt runs this tool call", type="Superseded", non_retryable=True)
+        if opening.outcome == "settled":
+            return call_done(opening.call)
+        if opening.outcome == "lost":
+            return await self._settle(given, replace(opening.call, state="unknown", error=UNKNOWN_TEXT))
+        if tool is None:
+            error = f"this worker no longer has a tool named {given.tool_name!r}"
+            return await self._settle(given, replace(opening.call, state="error", error=error))
+        return await self._run(given, opening.call, tool)
+
+    async def _run(self, given: CallInput, call: ToolCall, tool: Tool) -> CallDone:
+        started = time.monotonic()
+
+        def ended(**outcome: Any) -> ToolCall:
+            return replace(call, duration_ms=round((time.monotonic() - started) * 1000), **outcome)
+
+        try:
+            with self._services.running.enter(given.request_id) as flag:
+                run = ToolRun(given, call, tool, flag)
+                grace = CANCEL_GRACE if tool.context_parameter else 0.0
+                whole = await until_interrupted(self._in_time(run), flag, stop_on_shutdown=False, grace=grace)
+            shown, was_cut = for_model(whole)
+            settled = ended(state="done", output=shown, raw_output=whole if was_cut else None)
+        except ToolFailedError as error:
+            await self._retry_later(given, tool)
+            settled = ended(state="error", error=str(error))
+        except Interrupted as stop:
+            if stop.why != "cancel":
+                raise stopped_here() from stop
+            settled = ended(state="interrupted", error=INTERRUPTED_TEXT)
+        return await self._settle(given, settled)
+
+    async def _in_time(self, run: ToolRun) -> object:
+        """The tool's output as JSON; raises ToolFailedError."""
+        work = asyncio.ensure_future(self._call(run))
+        try:
+            done, _ = await asyncio.wait({work}, timeout=run.tool.timeout)
+        except asyncio.CancelledError:
+            work.cancel()
+            raise
+        if not done:
+            work.cancel()
+            raise ToolFailedError(f"{run.tool.name} took longer than {run.tool.timeout:g} s and was stopped")
+        if work.cancelled():
+            raise ToolFailedError(f"{run.tool.name} raised CancelledError")
+        error = work.exception()
+        if isinstance(error, ToolInputError | NotJsonError):
+            raise ToolFailedError(str(error))
+        if error is not None:
+            activity.logger.info("tool %s raised", run.tool.name, exc_info=error)
+            raise ToolFailedError(scrub(error_text(error)))
+        return work.result()
+
+    async def _call(self, run: ToolRun) -> object:
+        arguments = run.tool.validated(run.call.input or {})
+        if run.tool.context_parameter is not None:
+            arguments[run.tool.context_parameter] = await self._context(run)
+        function = run.tool.function
+        if inspect.isasyncgenfunction(function):
+            return await self._generated(run, cast(AsyncIterator[object], function(**arguments)))
+        if inspect.iscoroutinefunction(function):
+            return as_json(await function(**arguments))
+        result = await self._in_thread(function, arguments)
+        return as_json(await result if inspect.isawaitable(result) else result)
+
+    async def _in_thread(self, function: Callable[..., Any], arguments: JsonDict) -> object:
+        context = contextvars.copy_context()
+        loop = asyncio.get_running_loop()
+        return await loop.run_in_executor(self._services.threads, lambda: context.run(function, **arguments))
+
+    async def _generated(self, run: ToolRun, values: AsyncIterator[object]) -> object:
+        """Each value is shown to clients as preliminary; the last one is the result."""
+        last: object = None
+        async for value in values:
+            last = as_json(value)
+            await self._show(run, TOOL_OUTPUT_AVAILABLE, {"output": for_model(last)[0], "preliminary": True})
+        return last
+
+    async def _context(self, run: ToolRun) -> ToolContext:
+        turn = await self._store.load_turn(run.given.request_id)
+        loop = asyncio.get_running_loop()
+
+        def progress(value: object) -> None:
+            show = self._show(run, TOOL_PROGRESS, {"value": as_json(value)})
+            asyncio.run_coroutine_threadsafe(show, loop)
+
+        return ToolContext(
+            turn_ref(turn, "tool", run.call.tool_call_id, run.tool.timeout),
+            tool_call_id=run.call.tool_call_id,
+            step=run.given.step,
+            cancelled=run.flag,
+            progress=progress,
+        )
+
+    async def _show(self, run: ToolRun, kind: str, data: JsonDict) -> None:
+        event = Event(kind, {"toolCallId": run.call.tool_call_id, **data})
+        await self._store.append(EventBatch(run.given.request_id, [event], run.given.step))
+
+    async def _retry_later(self, given: CallInput, tool: Tool) -> None:
+        """Raises, so that Temporal runs the tool again, while the author's `retries` last."""
+        if tool.retries <= 0:
+            return
+        failures = await self._store.release_call(given.request_id, given.tool_call_id, tool.retries)
+        if failures <= tool.retries:
+            delay = min(RETRY_FIRST * 2 ** (failures - 1), RETRY_MAX)
+            raise ApplicationError("the tool failed", type="ToolFailed", next_retry_delay=timedelta(seconds=delay))
+
+    async def _settle(self, given: CallInput, call: ToolCall) -> CallDone:
+        events = outcome_events(call) if given.announce or call.state == "interrupted" else []
+        return call_done(await self._store.settle_call(given.request_id, call, events))

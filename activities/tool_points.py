@@ -1,0 +1,205 @@
+"""before_tool_call and after_tool_call: the hook points around a tool."""
+
+from __future__ import annotations
+
+import copy
+from dataclasses import dataclass, replace
+from typing import Any
+
+from temporalio import activity
+
+from everturn.activities.dispatch import Dispatch, denies
+from everturn.activities.facts import turn_ref
+from everturn.activities.outcomes import call_done, outcome_events
+from everturn.activities.payloads import CallDecision, CallInput, activity_name
+from everturn.activities.requesting import transcript
+from everturn.activities.services import Activities
+from everturn.activities.values import NotJsonError, as_json, for_model
+from everturn.hooks.contexts import ToolCallContext, ToolCallResultContext
+from everturn.hooks.decisions import Allow, Block, Replace, Substitute
+from everturn.hooks.log import HookLog
+from everturn.hooks.points import AFTER_TOOL_CALL, BEFORE_TOOL_CALL
+from everturn.hooks.runner import HookRun, edited
+from everturn.hooks.tools import Tool, ToolInputError
+from everturn.store.records import SETTLED_CALLS, ToolCall
+from everturn.turns import JsonDict
+
+
+@dataclass
+class Verdict:
+    """What the hooks came to so far. The strongest decision counts: block, then substitute, then allow."""
+
+    input: JsonDict
+    blocked: str | None = None
+    substitute: Substitute | None = None
+    failed: str | None = None
+
+
+class ToolPointActivities(Activities):
+    """Each runs its point's whole chain for one tool call."""
+
+    @activity.defn(name=activity_name(BEFORE_TOOL_CALL))
+    async def before_tool_call(self, given: CallInput) -> CallDecision:
+        """Asks the hooks whether and how the call runs; settles it if it does not."""
+        call = await self._store.call(given.request_id, given.tool_call_id)
+        if call.state in SETTLED_CALLS:
+            return CallDecision(call_done(call))
+        tool = self._services.agents.get(given.agent).tools.get(given.tool_name)
+        if tool is None or call.input is None:
+            return CallDecision()
+        verdict = await self._verdict(given, call)
+        settled = await self._settled(given, call, tool, verdict)
+        return CallDecision(call_done(settled) if settled else None)
+
+    @activity.defn(name=activity_name(AFTER_TOOL_CALL))
+    async def after_tool_call(self, given: CallInput) -> None:
+        """Tells the hooks the outcome; what they replace is what the model and clients see."""
+        agent = self._services.agents.get(given.agent)
+        call = await self._store.call(given.request_id, given.tool_call_id)
+        turn = await self._store.load_turn(given.request_id)
+        chain = agent.chain(AFTER_TOOL_CALL, given.names, given.tool_name)
+        dispatch = Dispatch[ToolCallResultContext](
+            self._services,
+            given.request_id,
+            AFTER_TOOL_CALL,
+            chain,
+            (Replace,),
+            step=given.step,
+            tool_call_id=given.tool_call_id,
+            state=turn.state,
+        )
+        shown = call
+        for hook in chain:
+            ref = turn_ref(turn, AFTER_TOOL_CALL, given.tool_call_id, hook.timeout)
+
+            def context(log: HookLog, ref: Any = ref, shown: ToolCall = shown) -> ToolCallResultContext:
+                return ToolCallResultContext(
+                    ref,
+                    log,
+                    tool_name=shown.tool_name,
+                    tool_call_id=shown.tool_call_id,
+                    step=shown.step,
+                    input=copy.deepcopy(shown.input),
+                    model_input=copy.deepcopy(shown.model_input or shown.input),
+                    output=copy.deepcopy(shown.output),
+                    error=shown.error,
+                    success=shown.error is None,
+                    duration_ms=shown.duration_ms or 0,
+                )
+
+            run, seen = await dispatch.run(hook, context)
+            shown, changed, warning = _presented(run, edited({"output": shown.output}, seen), shown)
+            dispatch.trace(run, changed, warning)
+        await dispatch.record()
+        await self._store.present_call(given.request_id, shown, outcome_events(shown))
+
+    async def _verdict(self, given: CallInput, call: ToolCall) -> Verdict:
+        agent = self._services.agents.get(given.agent)
+        material = await self._store.load_prompt(given.request_id)
+        chain = agent.chain(BEFORE_TOOL_CALL, given.names, given.tool_name)
+        dispatch = Dispatch[ToolCallContext](
+            self._services,
+            given.request_id,
+            BEFORE_TOOL_CALL,
+            chain,
+            (Allow, Block, Substitute),
+            step=given.step,
+            tool_call_id=given.tool_call_id,
+            state=material.turn.state,
+        )
+        messages = transcript(material)
+        verdict = Verdict(copy.deepcopy(call.input or {}))
+        with self._services.running.enter(given.request_id) as cancelled:
+            for hook in chain:
+                ref = turn_ref(material.turn, BEFORE_TOOL_CALL, given.tool_call_id, hook.timeout)
+
+                def context(log: HookLog, ref: Any = ref) -> ToolCallContext:
+                    return ToolCallContext(
+                        ref,
+                        log,
+                        tool_name=given.tool_name,
+                        input=copy.deepcopy(verdict.input),
+                        tool_call_id=given.tool_call_id,
+                        step=given.step,
+                        messages=copy.deepcopy(messages),
+                        cancelled=cancelled,
+                    )
+
+                run, seen = await dispatch.run(hook, context)
+                changed = _apply(run, edited({"input": verdict.input}, seen) if hook.added else {}, verdict)
+                dispatch.trace(run, changed)
+                if verdict.blocked is not None or verdict.failed is not None:
+                    break
+        await dispatch.record()
+        return verdict
+
+    async def _settled(self, given: CallInput, call: ToolCall, tool: Tool, verdict: Verdict) -> ToolCall | None:
+        """The call with its outcome, if the hooks or the rewritten input decided it; None if it is to run."""
+        rewritten = verdict.input != call.input
+        as_run = replace(call, input=verdict.input, model_input=call.input) if rewritten else call
+        if verdict.failed is not None:
+            return await self._settle(given, replace(as_run, state="error", error=verdict.failed))
+        if verdict.blocked is not None:
+            return await self._settle(given, replace(as_run, state="blocked", output=verdict.blocked))
+        if verdict.substitute is not None:
+            return await self._settle(given, _substituted(as_run, verdict.substitute))
+        if not rewritten:
+            return None
+        try:
+            tool.validated(verdict.input)
+            as_json(verdict.input)
+        except (ToolInputError, NotJsonError) as error:
+            return await self._settle(given, replace(as_run, state="error", error=str(error)))
+        await self._store.amend_call(given.request_id, given.tool_call_id, verdict.input)
+        return None
+
+    async def _settle(self, given: CallInput, call: ToolCall) -> ToolCall:
+        events = outcome_events(call) if given.announce else []
+        return await self._store.settle_call(given.request_id, replace(call, duration_ms=0), events)
+
+
+def _apply(run: HookRun, edits: JsonDict, verdict: Verdict) -> list[str]:
+    """Takes one hook's answer into the verdict; returns what it changed."""
+    if not run.ok:
+        if denies(run):
+            verdict.blocked = Block().reason
+        elif run.hook.owner is None or run.hook.owner.on_error == "raise":
+            verdict.failed = str(run.failure())
+        return []
+    answer: Allow | Block | Substitute | None = run.value
+    if isinstance(answer, Block):
+        verdict.blocked = answer.reason or Block().reason
+        return ["block"]
+    if isinstance(answer, Substitute):
+        verdict.substitute = answer
+        return ["substitute"]
+    new = answer.input if answer is not None and answer.input is not None else edits.get("input")
+    if new is None:
+        return []
+    verdict.input = new
+    return ["input"]
+
+
+def _substituted(call: ToolCall, answer: Substitute) -> ToolCall:
+    try:
+        whole = as_json(answer.output)
+    except NotJsonError as error:
+        return replace(call, state="error", error=str(error))
+    shown, was_cut = for_model(whole)
+    return replace(call, state="substituted", output=shown, raw_output=whole if was_cut else None)
+
+
+def _presented(run: HookRun, edits: JsonDict, shown: ToolCall) -> tuple[ToolCall, list[str], str | None]:
+    """The call as it is to be shown after this hook, what changed, and a warning. The raw output is kept."""
+    if run.ok and isinstance(run.value, Replace):
+        new = run.value.output
+    elif run.ok and run.hook.added and "output" in edits:
+        new = edits["output"]
+    else:
+        return shown, [], None
+    try:
+        plain, _ = for_model(as_json(new))
+    except NotJsonError as error:
+        return shown, [], f"ignored: {error}"
+    raw = shown.raw_output if shown.raw_output is not None else shown.output
+    return replace(shown, output=plain, error=None, raw_output=raw), ["output"], None

@@ -1,0 +1,176 @@
+"""The first and the last step of a turn, and what stands outside of its loop."""
+
+from __future__ import annotations
+
+from typing import Any, cast
+
+from temporalio import activity
+from temporalio.client import WorkflowExecutionStatus
+from temporalio.exceptions import ApplicationError
+from temporalio.service import RPCError, RPCStatusCode
+
+from everturn.activities.payloads import (
+    BeginInput,
+    Begun,
+    FinishInput,
+    Predecessor,
+    TurnInput,
+    TurnOutcome,
+    activity_name,
+)
+from everturn.activities.previews import RESULT_BYTES
+from everturn.activities.services import Activities
+from everturn.errors import BadInput, TurnNotFound, UnknownAgent
+from everturn.hooks.log import cut
+from everturn.hooks.points import AFTER_TOOL_CALL, BEFORE_TOOL_CALL
+from everturn.hooks.registry import RegisteredAgent, tool_patterns
+from everturn.ids import workflow_id
+from everturn.store.records import Admission, Admitted, Ended, Ending
+from everturn.turns import Principal, TurnError
+
+
+class TurnActivities(Activities):
+    """begin, finish, interrupt and check_predecessor."""
+
+    @activity.defn(name=activity_name("begin"))
+    async def begin(self, given: BeginInput) -> Begun:
+        """Records the turn, takes its thread or a place in the queue, and fixes its hook manifest."""
+        turn = given.turn
+        agent: RegisteredAgent | None = None
+        unknown: TurnError | None = None
+        try:
+            agent = self._services.agents.get(turn.agent)
+        except UnknownAgent as error:
+            unknown = TurnError("UnknownAgent", str(error))
+        admission = _admission(given, agent)
+        try:
+            admitted = await self._store.begin(admission)
+        except BadInput as error:
+            raise ApplicationError(str(error), type=type(error).__name__, non_retryable=True) from error
+        if unknown is not None and admitted.outcome == "run":
+            return Begun("unknown_agent", error=unknown)
+        return _begun(turn, admitted, agent)
+
+    @activity.defn(name=activity_name("finish"))
+    async def finish(self, given: FinishInput) -> TurnOutcome:
+        """Stores how the turn ended, frees its thread, and wakes the next turn of the thread."""
+        ending = Ending(
+            given.request_id,
+            cast(Any, given.status),
+            cast(Any, given.stop_reason),
+            given.error,
+            given.text,
+            given.reason,
+        )
+        try:
+            ended = await self._store.finish(ending)
+        except TurnNotFound as error:
+            raise ApplicationError(str(error), type="TurnNotFound", non_retryable=True) from error
+        if ended.next_request_id is not None:
+            await self._wake(ended.next_request_id)
+        return _outcome(ended, previews=given.previews)
+
+    @activity.defn(name=activity_name("interrupt"))
+    async def interrupt(self, request_id: str) -> bool:
+        """Stops what runs for this turn in this process; False if nothing does."""
+        return self._services.running.interrupt(request_id)
+
+    @activity.defn(name=activity_name("check_predecessor"))
+    async def check_predecessor(self, given: Predecessor) -> bool:
+        """Settles the turn that this one waits for, if nothing executes it any more. True if the queue may move."""
+        ended = await self._store.ended(given.behind)
+        if ended is not None:
+            return True
+        if await self._is_running(given.behind):
+            return False
+        error = TurnError("lost", "the turn's workflow is gone: it was terminated, timed out, or never started")
+        try:
+            await self._store.finish(Ending(given.behind, "error", "error", error))
+        except TurnNotFound:
+            await self._store.forget_predecessor(given.request_id)
+        return True
+
+    async def _is_running(self, request_id: str) -> bool:
+        handle = activity.client().get_workflow_handle(workflow_id(request_id))
+        try:
+            described = await handle.describe()
+        except RPCError as error:
+            if error.status == RPCStatusCode.NOT_FOUND:
+                return False
+            raise
+        return described.status == WorkflowExecutionStatus.RUNNING
+
+    async def _wake(self, request_id: str) -> None:
+        """A lost wake-up costs time, not the turn: the queued turn also checks by timer."""
+        try:
+            await activity.client().get_workflow_handle(workflow_id(request_id)).signal("your_turn")
+        except RPCError as error:
+            activity.logger.warning("turn %s could not be woken: %s", request_id, error)
+
+
+def _admission(given: BeginInput, agent: RegisteredAgent | None) -> Admission:
+    turn = given.turn
+    return Admission(
+        request_id=turn.request_id,
+        thread_id=turn.thread_id,
+        agent=turn.agent,
+        digest=turn.digest,
+        policy=cast(Any, turn.policy),
+        trigger=cast(Any, turn.trigger),
+        submitted_at=given.submitted_at,
+        run_id=given.run_id,
+        parts=turn.parts,
+        draft=turn.parts is None,
+        after=turn.after,
+        message_metadata=turn.message_metadata,
+        body=turn.body,
+        principal=_principal(turn),
+        tenant_id=turn.tenant_id,
+        manifest=agent.manifest if agent else {},
+    )
+
+
+def _principal(turn: TurnInput) -> Principal | None:
+    if turn.principal is None:
+        return None
+    fields = dict(turn.principal)
+    return Principal(**{**fields, "roles": tuple(fields.get("roles", ()))})
+
+
+def _begun(turn: TurnInput, admitted: Admitted, agent: RegisteredAgent | None) -> Begun:
+    error = None
+    if admitted.outcome == "busy":
+        error = TurnError("ThreadBusy", f"thread {turn.thread_id!r} has a running turn ({admitted.behind!r})")
+    elif admitted.outcome == "conflict":
+        error = TurnError("RequestConflict", f"request_id {turn.request_id!r} was used for another request")
+    patterns: dict[str, list[str] | None] = {}
+    if agent is not None:
+        for point in (BEFORE_TOOL_CALL, AFTER_TOOL_CALL):
+            chain = agent.chain(point, admitted.manifest.get(point, []))
+            if chain:
+                patterns[point] = tool_patterns(chain)
+    return Begun(
+        outcome=admitted.outcome,
+        behind=admitted.behind,
+        points=admitted.manifest,
+        tool_patterns=patterns,
+        max_steps=agent.agent.max_steps if agent else 1,
+        model=agent.model.name if agent else "",
+        error=error,
+    )
+
+
+def _outcome(ended: Ended, *, previews: bool) -> TurnOutcome:
+    message = ended.message
+    return TurnOutcome(
+        request_id=ended.request_id,
+        thread_id=ended.thread_id,
+        status=ended.status,
+        stop_reason=ended.stop_reason,
+        message_id=message.id if message else None,
+        text=cut(message.text, RESULT_BYTES) if message and previews else "",
+        usage=ended.usage,
+        steps=ended.steps,
+        error=ended.error,
+        next_request_id=ended.next_request_id,
+    )

@@ -1,0 +1,155 @@
+"""The client's calls to Temporal: start, signal, describe, wait."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Awaitable
+from datetime import timedelta
+from typing import Any, Final, TypeVar
+
+from temporalio.client import (
+    Client,
+    WorkflowExecutionStatus,
+    WorkflowFailureError,
+    WorkflowUpdateFailedError,
+    WorkflowUpdateRPCTimeoutOrCancelledError,
+)
+from temporalio.common import WorkflowIDConflictPolicy, WorkflowIDReusePolicy
+from temporalio.exceptions import ApplicationError, WorkflowAlreadyStartedError
+from temporalio.service import RPCError, RPCStatusCode
+
+from everturn.activities.payloads import WORKFLOW, Begun, CancelRequest, TurnInput, TurnOutcome
+from everturn.client.attributes import SearchAttributes, of_turn
+from everturn.client.request import details, summary
+from everturn.connection import place_of, temporal_error
+from everturn.errors import RequestConflict, TurnNotFound
+from everturn.ids import workflow_id
+from everturn.turns import TurnError, Usage
+
+T = TypeVar("T")
+DIGEST_MEMO: Final = "everturn_digest"
+WORKFLOW_TASK_TIMEOUT: Final = timedelta(seconds=5)
+"""After a worker's death another one gets the turn's next task within this time."""
+
+
+class TemporalTurns:
+    """Turns as Temporal knows them. Every call has a deadline of `rpc_timeout` seconds, except waiting for an end."""
+
+    def __init__(self, client: Client, task_queue: str, rpc_timeout: float) -> None:
+        self.client = client
+        self._task_queue = task_queue
+        self._rpc_timeout = timedelta(seconds=rpc_timeout)
+        self._attributes = SearchAttributes(client)
+
+    async def start(self, turn: TurnInput, *, draft: bool) -> bool:
+        """Starts the turn; False if Temporal knows the same request already.
+
+        draft: the message is in the store and stays out of the workflow's input. Raises RequestConflict or
+        TemporalUnavailable.
+        """
+        indexed = await self._call(self._attributes.registered())
+        user = turn.principal.get("id") if turn.principal else None
+        given = dataclasses.replace(turn, indexed=indexed, parts=None if draft else turn.parts)
+        starting = self.client.start_workflow(
+            WORKFLOW,
+            given,
+            id=workflow_id(turn.request_id),
+            task_queue=self._task_queue,
+            id_reuse_policy=WorkflowIDReusePolicy.REJECT_DUPLICATE,
+            id_conflict_policy=WorkflowIDConflictPolicy.FAIL,
+            task_timeout=WORKFLOW_TASK_TIMEOUT,
+            memo={DIGEST_MEMO: turn.digest},
+            search_attributes=of_turn(turn.thread_id, turn.agent, user, turn.tenant_id) if indexed else None,
+            static_summary=summary(turn, previews=turn.previews),
+            static_details=details(turn, previews=turn.previews),
+            rpc_timeout=self._rpc_timeout,
+        )
+        try:
+            await self._call(starting)
+        except WorkflowAlreadyStartedError as error:
+            known = await self._digest(turn.request_id)
+            if known is not None and known != turn.digest:
+                raise RequestConflict(turn.request_id) from error
+            return False
+        return True
+
+    async def admission(self, request_id: str) -> Begun | None:
+        """Waits until a worker has admitted or refused the turn; None if that takes longer than the deadline."""
+        handle = self.client.get_workflow_handle(workflow_id(request_id))
+        try:
+            begun: Begun = await handle.execute_update("admission", result_type=Begun, rpc_timeout=self._rpc_timeout)
+        except (WorkflowUpdateRPCTimeoutOrCancelledError, WorkflowUpdateFailedError):
+            return None
+        except RPCError as error:
+            if error.status == RPCStatusCode.NOT_FOUND:  # it ended before the question arrived
+                return None
+            raise temporal_error(error, place_of(self.client)) from error
+        return begun
+
+    async def cancel(self, request_id: str, reason: str | None) -> bool:
+        """Signals the turn; False if no such workflow runs."""
+        handle = self.client.get_workflow_handle(workflow_id(request_id))
+        signalling = handle.signal("cancel_chat", CancelRequest(reason), rpc_timeout=self._rpc_timeout)
+        return await self._found(signalling)
+
+    async def status(self, request_id: str) -> WorkflowExecutionStatus | None:
+        """The workflow's status; None if Temporal does not know the turn."""
+        handle = self.client.get_workflow_handle(workflow_id(request_id))
+        try:
+            return (await handle.describe(rpc_timeout=self._rpc_timeout)).status
+        except RPCError as error:
+            if error.status == RPCStatusCode.NOT_FOUND:
+                return None
+            raise temporal_error(error, place_of(self.client)) from error
+
+    async def outcome(self, request_id: str) -> TurnOutcome:
+        """Waits for the workflow's end. A turn without a result of its own (terminated, say) counts as lost."""
+        handle = self.client.get_workflow_handle(workflow_id(request_id), result_type=TurnOutcome)
+        try:
+            outcome: TurnOutcome = await handle.result()
+        except WorkflowFailureError as error:
+            return _failed_outcome(request_id, error)
+        except RPCError as error:
+            if error.status == RPCStatusCode.NOT_FOUND:
+                raise TurnNotFound(request_id) from error
+            raise temporal_error(error, place_of(self.client)) from error
+        return outcome
+
+    async def _digest(self, request_id: str) -> str | None:
+        handle = self.client.get_workflow_handle(workflow_id(request_id))
+        described = await self._call(handle.describe(rpc_timeout=self._rpc_timeout))
+        value: Any = await described.memo_value(DIGEST_MEMO, None)
+        return value if isinstance(value, str) else None
+
+    async def _found(self, call: Awaitable[object]) -> bool:
+        try:
+            await call
+        except RPCError as error:
+            if error.status == RPCStatusCode.NOT_FOUND:
+                return False
+            raise temporal_error(error, place_of(self.client)) from error
+        return True
+
+    async def _call(self, call: Awaitable[T]) -> T:
+        try:
+            return await call
+        except RPCError as error:
+            raise temporal_error(error, place_of(self.client)) from error
+
+
+def _failed_outcome(request_id: str, error: WorkflowFailureError) -> TurnOutcome:
+    cause = error.cause
+    if isinstance(cause, ApplicationError) and cause.details:
+        given = cause.details[0]
+        if isinstance(given, dict) and given.get("request_id") == request_id:  # pyright: ignore[reportUnknownMemberType]
+            return _from_json(given)  # pyright: ignore[reportUnknownArgumentType]
+    if isinstance(cause, ApplicationError):
+        return TurnOutcome(request_id, "", "error", "error", error=TurnError(cause.type or "internal", cause.message))
+    return TurnOutcome(request_id, "", "error", "error", error=TurnError("lost", f"the workflow ended early: {cause}"))
+
+
+def _from_json(given: dict[str, Any]) -> TurnOutcome:
+    fields = dict(given)
+    fields["usage"] = Usage(**fields.get("usage", {}))
+    fields["error"] = TurnError(**fields["error"]) if fields.get("error") else None
+    return TurnOutcome(**fields)

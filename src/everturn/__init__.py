@@ -1,0 +1,172 @@
+"""Every chat turn of an LLM agent as a Temporal workflow.
+
+The names below are the public interface. They are imported when first used, so that the command line and workflow code
+stay light.
+"""
+
+from __future__ import annotations
+
+import importlib
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from everturn.chunks import Chunk
+    from everturn.client.chat import ChatClient
+    from everturn.client.turn import Turn
+    from everturn.errors import (
+        BadInput,
+        Conflict,
+        EverturnError,
+        InvalidAgent,
+        MessageTooLarge,
+        NotFound,
+        RequestConflict,
+        ResultTimeout,
+        ServerFailed,
+        StoreRequired,
+        StoreUnavailable,
+        TemporalUnavailable,
+        ThreadBusy,
+        TurnNotFound,
+        Unavailable,
+        UnknownAgent,
+    )
+    from everturn.hooks.agent import Agent, Model
+    from everturn.hooks.contexts import (
+        ChatErrorContext,
+        ChatResponseResult,
+        ChunkContext,
+        StepContext,
+        StepResult,
+        ToolCallContext,
+        ToolCallResultContext,
+        ToolContext,
+        TurnContext,
+        TurnEndResult,
+    )
+    from everturn.hooks.decisions import Allow, Block, Replace, StepConfig, Substitute, TurnConfig
+    from everturn.hooks.hook import Hooks, Order
+    from everturn.hooks.tools import Tool, tool
+    from everturn.messages import Message
+    from everturn.settings import Settings
+    from everturn.store.store import Store
+    from everturn.turns import Principal, TurnError, TurnInfo, TurnResult, TurnSummary, Usage
+    from everturn.worker.plugin import EverturnPlugin
+    from everturn.worker.run import run_worker
+
+__version__ = "0.1.0"
+
+_HOMES = {
+    "chunks": ("Chunk",),
+    "client.chat": ("ChatClient",),
+    "client.turn": ("Turn",),
+    "errors": (
+        "BadInput",
+        "Conflict",
+        "EverturnError",
+        "InvalidAgent",
+        "MessageTooLarge",
+        "NotFound",
+        "RequestConflict",
+        "ResultTimeout",
+        "ServerFailed",
+        "StoreRequired",
+        "StoreUnavailable",
+        "TemporalUnavailable",
+        "ThreadBusy",
+        "TurnNotFound",
+        "Unavailable",
+        "UnknownAgent",
+    ),
+    "hooks.agent": ("Agent", "Model"),
+    "hooks.contexts": (
+        "ChatErrorContext",
+        "ChatResponseResult",
+        "ChunkContext",
+        "StepContext",
+        "StepResult",
+        "ToolCallContext",
+        "ToolCallResultContext",
+        "ToolContext",
+        "TurnContext",
+        "TurnEndResult",
+    ),
+    "hooks.decisions": ("Allow", "Block", "Replace", "StepConfig", "Substitute", "TurnConfig"),
+    "hooks.hook": ("Hooks", "Order"),
+    "hooks.tools": ("Tool", "tool"),
+    "messages": ("Message",),
+    "settings": ("Settings",),
+    "store.store": ("Store",),
+    "turns": ("Principal", "TurnError", "TurnInfo", "TurnResult", "TurnSummary", "Usage"),
+    "worker.plugin": ("EverturnPlugin",),
+    "worker.run": ("run_worker",),
+}
+_HOME_OF = {name: module for module, names in _HOMES.items() for name in names}
+
+__all__ = [
+    "Agent",
+    "Allow",
+    "BadInput",
+    "Block",
+    "ChatClient",
+    "ChatErrorContext",
+    "ChatResponseResult",
+    "Chunk",
+    "ChunkContext",
+    "Conflict",
+    "EverturnError",
+    "EverturnPlugin",
+    "Hooks",
+    "InvalidAgent",
+    "Message",
+    "MessageTooLarge",
+    "Model",
+    "NotFound",
+    "Order",
+    "Principal",
+    "Replace",
+    "RequestConflict",
+    "ResultTimeout",
+    "ServerFailed",
+    "Settings",
+    "StepConfig",
+    "StepContext",
+    "StepResult",
+    "Store",
+    "StoreRequired",
+    "StoreUnavailable",
+    "Substitute",
+    "TemporalUnavailable",
+    "ThreadBusy",
+    "Tool",
+    "ToolCallContext",
+    "ToolCallResultContext",
+    "ToolContext",
+    "Turn",
+    "TurnConfig",
+    "TurnContext",
+    "TurnEndResult",
+    "TurnError",
+    "TurnInfo",
+    "TurnNotFound",
+    "TurnResult",
+    "TurnSummary",
+    "Unavailable",
+    "UnknownAgent",
+    "Usage",
+    "run_worker",
+    "tool",
+]
+
+
+def __getattr__(name: str) -> Any:
+    module = _HOME_OF.get(name)
+    if module is None:
+        raise AttributeError(f"module 'everturn' has no attribute {name!r}")
+    value = getattr(importlib.import_module(f"everturn.{module}"), name)
+    globals()[name] = value
+    return value
+
+
+def __dir__() -> list[str]:
+    return sorted([*globals(), *__all__])

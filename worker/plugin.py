@@ -1,0 +1,154 @@
+"""The Temporal plugin: everything that a worker needs to run chat turns."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import AsyncIterator, Callable, Iterable, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import asynccontextmanager
+from datetime import timedelta
+from typing import Any, Final, cast
+
+from temporalio.plugin import SimplePlugin
+from temporalio.worker import WorkerConfig
+
+from everturn.activities.ending_points import EndingPointActivities
+from everturn.activities.hook_points import HookPointActivities
+from everturn.activities.model_step import ModelStepActivities
+from everturn.activities.models.lanes import ModelLanes
+from everturn.activities.services import Services
+from everturn.activities.tool import ToolActivities
+from everturn.activities.tool_points import ToolPointActivities
+from everturn.activities.turn import TurnActivities
+from everturn.errors import StoreUnavailable
+from everturn.hooks.agent import Agent
+from everturn.hooks.registry import AgentRegistry
+from everturn.settings import DEFAULT_STORE, Settings
+from everturn.store.store import Store
+from everturn.workflows.turn import TurnWorkflow
+
+logger = logging.getLogger("everturn.worker")
+
+HEARTBEAT_THROTTLE: Final = timedelta(seconds=1)
+"""With the SDK's default of 30 s a cancel took 24 s to arrive."""
+STICKY_TIMEOUT: Final = timedelta(seconds=2)
+"""How long a turn's next task waits for the worker that has it in its cache before any other worker may take it."""
+THREADS: Final = 64
+"""Threads for plain `def` tools and hooks; they mostly wait for other services."""
+PRUNE_EVERY: Final = 600.0
+"""Seconds between two looks for stream events that are past their retention."""
+
+
+class EverturnPlugin(SimplePlugin):
+    """Adds the turn workflow and its activities to a `temporalio.worker.Worker`.
+
+    store: a URL, or an open Store (it stays open); default: EVERTURN_STORE, then sqlite:///everturn.db. create_store:
+    make or upgrade its tables at start. Everything else about the worker is the caller's, and so are the client's data
+    converter and codecs; only settings that cancelling and recovery depend on are changed where they have the SDK's
+    default: the heartbeat throttle (1 s), the sticky timeout (2 s), the graceful shutdown timeout (30 s).
+
+    Raises InvalidAgent at once, StoreUnavailable when the worker starts.
+    """
+
+    def __init__(
+        self,
+        agents: Iterable[Agent],
+        store: str | Store | None = None,
+        *,
+        settings: Settings | None = None,
+        create_store: bool = False,
+    ) -> None:
+        self._settings = settings or Settings()
+        self._given = store if store is not None else self._settings.store or DEFAULT_STORE
+        self._create_store = create_store
+        self._services = Services(
+            AgentRegistry(agents), ModelLanes(), ThreadPoolExecutor(THREADS, thread_name_prefix="everturn")
+        )
+        super().__init__(
+            "everturn",
+            workflows=[TurnWorkflow],
+            activities=activities_of(self._services),
+            run_context=self._running,
+        )
+
+    def configure_worker(self, config: WorkerConfig) -> WorkerConfig:
+        """See base class."""
+        changed = cast(dict[str, Any], super().configure_worker(config))
+        throttle_defaults = {
+            "max_heartbeat_throttle_interval": timedelta(seconds=60),
+            "default_heartbeat_throttle_interval": timedelta(seconds=30),
+        }
+        for name, default in throttle_defaults.items():
+            _replace_default(changed, name, default, HEARTBEAT_THROTTLE)
+        _replace_default(changed, "sticky_queue_schedule_to_start_timeout", timedelta(seconds=10), STICKY_TIMEOUT)
+        graceful = timedelta(seconds=self._settings.graceful_shutdown)
+        _replace_default(changed, "graceful_shutdown_timeout", timedelta(), graceful)
+        if changed.get("tuner") is None:
+            _replace_default(changed, "max_concurrent_activities", None, self._settings.max_concurrent_activities)
+        _replace_default(changed, "max_cached_workflows", 1000, self._settings.max_cached_workflows)
+        return cast(WorkerConfig, changed)
+
+    @asynccontextmanager
+    async def _running(self) -> AsyncIterator[None]:
+        """Open store, warm models and pruning for as long as the worker runs."""
+        opened = None
+        if not isinstance(self._given, Store):
+            opened = await Store.open(self._given, create=self._create_store, flush=self._settings.stream_flush)
+        store = opened or cast(Store, self._given)
+        self._services.use_store(store)
+        background = [asyncio.ensure_future(self._warm_up()), asyncio.ensure_future(self._prune(store))]
+        try:
+            yield
+        finally:
+            for task in background:
+                task.cancel()
+            await asyncio.gather(*background, return_exceptions=True)
+            self._services.use_store(None)
+            await self._services.lanes.close()
+            self._services.threads.shutdown(wait=False, cancel_futures=True)
+            if opened is not None:
+                await opened.close()
+
+    async def _warm_up(self) -> None:
+        try:
+            await self._services.lanes.warm_up()
+        except ImportError:
+            logger.exception("the model layer cannot be loaded; model steps will fail")
+
+    async def _prune(self, store: Store) -> None:
+        while True:
+            try:
+                pruned = await store.prune_events(self._settings.event_retention)
+                if pruned:
+                    logger.info("pruned the stream events of %d ended turns", pruned)
+            except StoreUnavailable as error:
+                logger.warning("stream events were not pruned: %s", error)
+            await asyncio.sleep(PRUNE_EVERY)
+
+
+def activities_of(services: Services) -> Sequence[Callable[..., Any]]:
+    """Every activity of a turn."""
+    turn, hooks, ending = TurnActivities(services), HookPointActivities(services), EndingPointActivities(services)
+    tool_points = ToolPointActivities(services)
+    return [
+        turn.begin,
+        turn.finish,
+        turn.interrupt,
+        turn.check_predecessor,
+        hooks.before_turn,
+        hooks.before_step,
+        hooks.on_step_finish,
+        ModelStepActivities(services).model_step,
+        tool_points.before_tool_call,
+        tool_points.after_tool_call,
+        ToolActivities(services).run_tool,
+        ending.on_chat_error,
+        ending.on_chat_response,
+        ending.on_turn_end,
+    ]
+
+
+def _replace_default(config: dict[str, Any], name: str, default: object, value: object) -> None:
+    if config.get(name, default) == default:
+        config[name] = value

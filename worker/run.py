@@ -1,0 +1,62 @@
+"""A worker process from its settings: connect, run, drain."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import signal
+from collections.abc import Iterable
+
+from temporalio.client import Client
+from temporalio.converter import DataConverter
+from temporalio.worker import Worker
+
+from everturn.connection import connect_temporal, place_of
+from everturn.hooks.agent import Agent
+from everturn.settings import Settings
+from everturn.store.store import Store
+from everturn.worker.plugin import EverturnPlugin
+
+logger = logging.getLogger("everturn.worker")
+
+
+async def run_worker(
+    agents: Iterable[Agent],
+    *,
+    client: Client | None = None,
+    target: str | None = None,
+    namespace: str | None = None,
+    task_queue: str | None = None,
+    store: str | Store | None = None,
+    data_converter: DataConverter | None = None,
+    create_store: bool = False,
+    started: asyncio.Event | None = None,
+    stop: asyncio.Event | None = None,
+) -> None:
+    """Runs turns until SIGTERM or SIGINT (or `stop` is set), then hands running steps to other workers and returns.
+
+    What is not given comes from EVERTURN_… environment variables, then Temporal's own, then the defaults. started: set
+    when the worker polls. Raises InvalidAgent, TemporalUnavailable or StoreUnavailable.
+    """
+    given = {"target": target, "namespace": namespace, "task_queue": task_queue}
+    settings = Settings(**{key: value for key, value in given.items() if value is not None})  # type: ignore[arg-type]
+    plugin = EverturnPlugin(agents, store, settings=settings, create_store=create_store)
+    temporal = client or await connect_temporal(settings, data_converter=data_converter)
+    worker = Worker(temporal, task_queue=settings.task_queue, plugins=[plugin])
+    stopping = stop or asyncio.Event()
+    _on_signals(stopping)
+    async with worker:
+        logger.info("worker polls task queue %r at %s", settings.task_queue, place_of(temporal).target)
+        if started is not None:
+            started.set()
+        await stopping.wait()
+        logger.info("worker drains: running steps have %g s", settings.graceful_shutdown)
+
+
+def _on_signals(stopping: asyncio.Event) -> None:
+    loop = asyncio.get_running_loop()
+    for number in (signal.SIGTERM, signal.SIGINT):
+        try:
+            loop.add_signal_handler(number, stopping.set)
+        except (NotImplementedError, RuntimeError):  # not on Windows, not outside of the main thread
+            return

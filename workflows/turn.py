@@ -1,0 +1,253 @@
+"""The chat turn as a Temporal workflow."""
+
+from __future__ import annotations
+
+import asyncio
+from datetime import timedelta
+
+from temporalio import workflow
+from temporalio.common import SearchAttributeKey, VersioningBehavior
+from temporalio.exceptions import ActivityError, ApplicationError
+
+from everturn.activities.payloads import (
+    WORKFLOW,
+    BeginInput,
+    Begun,
+    CancelRequest,
+    ErrorInput,
+    FinishInput,
+    HookInput,
+    Predecessor,
+    TurnInput,
+    TurnOutcome,
+)
+from everturn.turns import TurnError
+from everturn.workflows.arrows import Arrows, Stopped
+from everturn.workflows.loop import Loop, LoopEnd
+from everturn.workflows.timeouts import QUEUE_CHECK_FIRST, QUEUE_CHECK_MAX
+from everturn.workflows.view import TurnView
+
+STATUS = SearchAttributeKey.for_keyword("EverturnStatus")
+HOOK_FAILED = "HookFailed"
+"""Type of the error of an agent's own hook that must fail the turn."""
+
+
+@workflow.defn(
+    name=WORKFLOW,
+    sandboxed=False,
+    failure_exception_types=[Exception],
+    versioning_behavior=VersioningBehavior.PINNED,
+)
+class TurnWorkflow:
+    """One chat turn.
+
+    1. `begin` records the turn and takes its thread, or queues: a thread has at most one running turn.
+    2. `before_turn` may configure or block it: a blocked turn calls no model.
+    3. The loop: model steps, each with its tool calls side by side: every step and call is stored once.
+    4. `finish` stores the answer and frees the thread: every ending passes it, and none twice.
+    5. `on_chat_response`, `on_turn_end`: they see the stored result and cannot change it.
+
+    A cancel may come at any moment: what runs is stopped, and the turn still passes 4 and 5. Any exception is a failure
+    of the turn, never of the workflow task. The code is our own and deterministic (histories are replayed in tests),
+    so it runs without the sandbox and its third of the CPU.
+    """
+
+    @workflow.init
+    def __init__(self, turn: TurnInput) -> None:
+        self._turn = turn
+        self._arrows = Arrows()
+        self._view = TurnView()
+        self._begun: Begun | None = None
+        self._woken = False
+        self._cancel: CancelRequest | None = None
+        self._interrupts: list[asyncio.Task[None]] = []
+
+    @workflow.run
+    async def run(self, turn: TurnInput) -> TurnOutcome:  # noqa: ARG002 - workflow.init has taken it
+        """Ends with the outcome; a turn of status error or dropped fails the workflow and has it in the details."""
+        conduct = asyncio.create_task(self._conduct())
+        while True:
+            try:
+                outcome = await asyncio.shield(conduct)
+            except asyncio.CancelledError:
+                if conduct.cancelled():
+                    raise
+                self._request_cancel(CancelRequest("cancelled in Temporal"))
+                continue
+            break
+        await workflow.wait_condition(workflow.all_handlers_finished)
+        if outcome.error is not None and outcome.status in ("error", "dropped"):
+            raise ApplicationError(str(outcome.error), outcome, type=outcome.error.type, non_retryable=True)
+        return outcome
+
+    @workflow.signal(description="Stops the turn: what runs is cut, what was said is kept.")
+    def cancel_chat(self, request: CancelRequest) -> None:
+        self._request_cancel(request)
+
+    @workflow.signal(description="The turn before this one in the thread is over.")
+    def your_turn(self) -> None:
+        self._woken = True
+
+    @workflow.update(description="Waits until the turn has its thread, a place in the queue, or was refused.")
+    async def admission(self) -> Begun:
+        await workflow.wait_condition(lambda: self._begun is not None)
+        if self._begun is None:
+            raise ApplicationError("the turn was not admitted", type="NotAdmitted", non_retryable=True)
+        return self._begun
+
+    @workflow.query(description="The turn as it stands, for clients without the store.")
+    def headline(self) -> str:
+        return self._view.headline
+
+    async def _conduct(self) -> TurnOutcome:
+        end = await self._until_end()
+        await self._settle_interrupts()
+        if end.error is not None:
+            end = await self._shown(end)
+        if end.foreign:
+            return self._unstored(end)
+        outcome = await self._finish(end)
+        self._view.ended(outcome)
+        self._show()
+        if self._turn.indexed:
+            workflow.upsert_search_attributes([STATUS.value_set(outcome.status)])  # pyright: ignore
+        await self._afterwards(outcome)
+        return outcome
+
+    async def _until_end(self) -> LoopEnd:
+        """Everything before `finish`: one value for each way in which a turn can end."""
+        try:
+            begun = await self._admit()
+            if begun.outcome != "run":
+                return _refused(begun)
+            return await Loop(self._turn, begun, self._arrows, self._view).run()
+        except Stopped:
+            return LoopEnd("aborted", "cancelled")
+        except ActivityError as error:
+            return self._failed(error)
+        except Exception as error:  # a bug of ours must end the turn and free the thread, not wedge them
+            workflow.logger.exception("the turn failed inside its workflow")
+            return LoopEnd("error", "error", TurnError("internal", f"{type(error).__name__}: {error}"), "turn")
+
+    async def _finish(self, end: LoopEnd) -> TurnOutcome:
+        given = FinishInput(
+            request_id=self._turn.request_id,
+            status=end.status,
+            stop_reason=end.stop_reason,
+            error=end.error,
+            text=end.text,
+            reason=self._cancel.reason if self._cancel else None,
+            previews=self._turn.previews,
+        )
+        try:
+            return await self._arrows.finish(given)
+        except ActivityError as error:
+            if end.error is None:
+                raise
+            workflow.logger.warning("a failed turn could not be stored", exc_info=error)
+            return self._unstored(end)
+
+    def _unstored(self, end: LoopEnd) -> TurnOutcome:
+        return TurnOutcome(self._turn.request_id, self._turn.thread_id, end.status, end.stop_reason, error=end.error)
+
+    async def _admit(self) -> Begun:
+        """Returns when the thread is this turn's, or when it is clear that the turn will never run."""
+        check = QUEUE_CHECK_FIRST
+        while True:
+            begun = self._begun = await self._begin()
+            if begun.outcome != "queued" or begun.behind is None:
+                return begun
+            self._view.queued(begun.behind)
+            self._show()
+            await self._wait_for_thread(begun.behind, check)
+            check = min(check * 2, QUEUE_CHECK_MAX)
+
+    async def _begin(self) -> Begun:
+        if self._arrows.stopping and self._begun is not None:
+            raise Stopped
+        info = workflow.info()
+        started = info.workflow_start_time.timestamp()
+        return await self._arrows.begin(BeginInput(self._turn, info.run_id, started))
+
+    async def _wait_for_thread(self, behind: str, check: timedelta) -> None:
+        try:
+            await workflow.wait_condition(lambda: self._woken or self._arrows.stopping, timeout=check)
+        except TimeoutError:
+            if await self._arrows.check_predecessor(Predecessor(self._turn.request_id, behind)):
+                return
+            if workflow.info().is_continue_as_new_suggested():
+                workflow.continue_as_new(self._turn)
+        self._woken = False
+        if self._arrows.stopping:
+            raise Stopped
+
+    def _request_cancel(self, request: CancelRequest) -> None:
+        if self._cancel is not None:
+            return
+        self._cancel = request
+        self._arrows.stop()
+        if self._arrows.busy:
+            self._interrupts.append(asyncio.create_task(self._interrupt()))
+
+    async def _interrupt(self) -> None:
+        """First the short way, through this process, in milliseconds; then Temporal's own, which always arrives."""
+        try:
+            await self._arrows.interrupt(self._turn.request_id)
+        except ActivityError as error:
+            workflow.logger.warning("the running step was not reached in this process", exc_info=error)
+        self._arrows.cancel_in_flight()
+
+    async def _settle_interrupts(self) -> None:
+        if self._interrupts:
+            await asyncio.gather(*self._interrupts)
+
+    def _failed(self, error: ActivityError) -> LoopEnd:
+        cause = error.cause
+        kind = cause.type if isinstance(cause, ApplicationError) and cause.type else "internal"
+        stage = "stream"
+        if self._begun is None:
+            stage = "persist"
+        elif kind == HOOK_FAILED or not error.activity_type.endswith("model_step"):
+            stage = "turn"
+        message = (
+            cause.message if isinstance(cause, ApplicationError) else f"{error.activity_type} did not complete: {cause}"
+        )
+        return LoopEnd("error", "error", TurnError(kind, message), stage)
+
+    async def _shown(self, end: LoopEnd) -> LoopEnd:
+        """The error as the author's on_chat_error wants it shown; asked once, whichever stage failed."""
+        names = self._points("on_chat_error")
+        if not names or end.error is None or end.status != "error":
+            return end
+        given = ErrorInput(self._turn.request_id, self._turn.agent, names, end.stage, end.error)
+        return LoopEnd(end.status, end.stop_reason, await self._arrows.on_chat_error(given), end.stage, end.text)
+
+    async def _afterwards(self, outcome: TurnOutcome) -> None:
+        for point, arrow in (
+            ("on_chat_response", self._arrows.on_chat_response),
+            ("on_turn_end", self._arrows.on_turn_end),
+        ):
+            names = self._points(point)
+            if not names or (point == "on_chat_response" and outcome.message_id is None):
+                continue
+            try:
+                await arrow(HookInput(self._turn.request_id, self._turn.agent, names))
+            except ActivityError as error:
+                workflow.logger.warning("%s failed for good; the turn keeps its result", point, exc_info=error)
+
+    def _points(self, point: str) -> list[str]:
+        return self._begun.points.get(point, []) if self._begun else []
+
+    def _show(self) -> None:
+        workflow.set_current_details(self._view.markdown())
+
+
+def _refused(begun: Begun) -> LoopEnd:
+    """A turn that never ran. For `known`, finish changes nothing and returns what is stored."""
+    if begun.outcome == "known":
+        return LoopEnd("completed", "end_turn")
+    if begun.outcome == "conflict":
+        return LoopEnd("error", "error", begun.error, "parse", foreign=True)
+    if begun.outcome == "busy":
+        return LoopEnd("dropped", None, begun.error)
+    return LoopEnd("error", "error", begun.error, "parse")
