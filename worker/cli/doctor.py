@@ -17,7 +17,7 @@ from temporalio.api.workflowservice.v1 import DescribeTaskQueueRequest, GetSyste
 from temporalio.client import Client
 from temporalio.service import RPCError
 
-import everturn
+from everturn import errors
 from everturn.connection import connect_temporal, place_of
 from everturn.errors import BadInput, ServerFailed, StoreUnavailable, TemporalUnavailable
 from everturn.settings import DEFAULT_STORE, Settings
@@ -74,7 +74,7 @@ def _versions() -> Finding:
 
 def _rooms() -> Finding:
     """A checkout without symbolic links (Windows, some archives) has text files in their place."""
-    package = Path(everturn.__path__[0])
+    package = Path(errors.__file__).parent
     broken = [room for room in ROOMS if not (package / room / "__init__.py").is_file()]
     if broken:
         advice = "check out again with symbolic links: see CONTRIBUTING.md"

@@ -14,7 +14,7 @@ from everturn.worker.cli.racing import unless
 Result = TypeVar("Result")
 
 
-class Left(Exception):  # noqa: N818 - what the user did, no error
+class Left(Exception):
     """The user pressed Ctrl-C a second time; the turn goes on without a viewer."""
 
 

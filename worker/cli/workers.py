@@ -8,7 +8,6 @@ import os
 import sys
 from collections.abc import AsyncGenerator, Sequence
 from pathlib import Path
-from typing import Any
 
 from everturn.errors import BadInput
 from everturn.worker.child import end_child, spawn_child
@@ -71,6 +70,7 @@ def watched_folders(specs: Sequence[str]) -> list[Path]:
 async def _changes(folders: Sequence[Path], stop: asyncio.Event) -> AsyncGenerator[str]:
     import watchfiles
 
-    watch: Any = watchfiles.awatch  # its own annotation of stop_event is incomplete
-    async for batch in watch(*folders, watch_filter=watchfiles.PythonFilter(), stop_event=stop):
+    async for batch in watchfiles.awatch(  # pyright: ignore[reportUnknownMemberType] - its stop_event is half annotated
+        *folders, watch_filter=watchfiles.PythonFilter(), stop_event=stop
+    ):
         yield ", ".join(sorted({Path(path).name for _, path in batch}))
