@@ -17,7 +17,7 @@ MAX_DETAIL = 4_000
 """Characters of a provider's text that are kept for the trace."""
 
 
-class ModelFailure(Exception):  # noqa: N818 - an outcome that the model step handles, not a caller's error
+class ModelFailure(Exception):
     """A model call failed.
 
     kind: what to do about it. code: a stable word for clients and tests (`rate_limit`, `authentication`,

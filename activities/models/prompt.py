@@ -12,7 +12,7 @@ from everturn.store.records import PromptMaterial
 from everturn.turns import JsonDict
 
 MAX_TOOL_OUTPUT = 200_000
-"""Characters of one tool result that the model sees: about 50,000 tokens, all that most models can take beside the rest."""
+"""Characters of one tool result that the model sees: about 50,000 tokens, as much as most models can take."""
 CONTINUE_TEXT = "Continue."
 
 
@@ -35,7 +35,7 @@ def build_prompt(
     """The prompt for the next step of a turn.
 
     override: what the model sees instead of the transcript, in OpenAI's chat format; the turn's own steps still follow.
-    A conversation that ends with the assistant's message is asked to go on, since several providers refuse such a prompt.
+    A conversation that ends with the assistant's message is asked to go on: several providers refuse it otherwise.
     """
     quirks = quirks or Quirks()
     if override is None:

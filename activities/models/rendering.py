@@ -33,7 +33,8 @@ class _Step:
             self.texts.append(str(part.get("text") or ""))
         elif part.get("type") == "reasoning":
             self.reasoning.append(str(part.get("text") or ""))
-            self.thinking += (part.get("providerMetadata") or {}).get(THINKING_KEY, [])
+            metadata = cast(JsonDict, part.get("providerMetadata") or {})
+            self.thinking += metadata.get(THINKING_KEY, [])
 
     def messages(self, quirks: Quirks, *, in_loop: bool) -> list[JsonDict]:
         """in_loop: the step belongs to the turn that goes on, whose reasoning some providers want back."""
@@ -70,7 +71,8 @@ def render_assistant(message: Message, quirks: Quirks, limit: int) -> list[JsonD
         if kind.startswith("tool-") or kind == "dynamic-tool":
             name = str(part.get("toolName") or kind.removeprefix("tool-"))
             call_id = str(part.get("toolCallId"))
-            step.calls.append(_call(call_id, name, part.get("input"), part.get("callProviderMetadata")))
+            given = part.get("rawInput", part.get("input"))
+            step.calls.append(_call(call_id, name, given, part.get("callProviderMetadata")))
             step.results.append(_result(call_id, _part_output(part), limit))
         else:
             step.take(part)
@@ -83,7 +85,8 @@ def render_step(record: StepRecord, quirks: Quirks, limit: int) -> list[JsonDict
     for part in record.parts:
         step.take(part)
     for call in record.calls:
-        step.calls.append(_call(call.tool_call_id, call.tool_name, call.model_input or call.input, call.provider))
+        given = next((g for g in (call.model_input, call.input, call.raw_input) if g is not None), None)
+        step.calls.append(_call(call.tool_call_id, call.tool_name, given, call.provider))
         step.results.append(_result(call.tool_call_id, _call_output(call), limit))
     return step.messages(quirks, in_loop=True)
 

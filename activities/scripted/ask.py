@@ -16,7 +16,7 @@ Api = Literal["openai", "anthropic"]
 _DIRECTIVE = re.compile(r"\[\[(.+?)\]\]", re.DOTALL)
 
 
-class BadScript(Exception):  # noqa: N818 - the caller's fault, answered like an unknown model
+class BadScript(Exception):
     """No scenario has this name, or a parameter cannot be used."""
 
 

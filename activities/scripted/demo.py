@@ -11,6 +11,7 @@ from everturn.activities.scripted.arithmetic import solve
 from everturn.activities.scripted.ask import Ask, Said, ToolSpec, answer_schema
 from everturn.activities.scripted.moves import CallPart, Finish, Move, Pause, Say
 from everturn.activities.scripted.schemas import sample_input, sample_value
+from everturn.turns import JsonDict
 
 _GREETING = re.compile(r"^\W*(hi|hello|hey|hallo|good (morning|afternoon|evening)|greetings)\b", re.IGNORECASE)
 _THANKS = re.compile(r"^\W*(thanks|thank you|cheers|bye|goodbye)\b", re.IGNORECASE)
@@ -145,13 +146,12 @@ def _told(result: Said) -> str:
     """A tool's result as a sentence."""
     tool = result.tool or "The tool"
     value = _parsed(result.text)
-    fields = cast(dict[str, Any], value) if isinstance(value, dict) else {}
-    if "error" in fields:
-        return f"{tool} failed: {_plain(fields['error'])[:_LONGEST_ANSWER]}."
-    return f"{tool} says: {_plain(value)[:_LONGEST_ANSWER]}."
+    if isinstance(value, dict) and "error" in value:
+        return f"{tool} failed: {_plain(cast(JsonDict, value)['error'])[:_LONGEST_ANSWER]}."
+    return f"{tool} says: {_plain(cast(object, value))[:_LONGEST_ANSWER]}."
 
 
-def _parsed(text: str) -> object:
+def _parsed(text: str) -> Any:
     try:
         return json.loads(text)
     except ValueError:

@@ -18,7 +18,7 @@ from everturn.turns import JsonDict
 MAX_BODY_BYTES = 64 * 1024 * 1024
 
 
-class BadRequest(Exception):  # noqa: N818 - the peer's fault, answered with status 400
+class BadRequest(Exception):
     """The bytes that arrived are not an HTTP/1.1 request that this server can read."""
 
 
