@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Any, Literal, cast
@@ -100,6 +101,26 @@ _BAD_REQUEST: _Row = ("fatal", "bad_request", "the provider of model {model!r} r
 _SERVER_ERROR: _Row = ("transient", "server_error", "the provider of model {model!r} had an internal error")
 _UNKNOWN: _Row = ("unknown", "unknown", "the call of model {model!r} failed in an unexpected way")
 
+_NO_KEY: _Row = ("fatal", "authentication", "model {model!r} needs an API key; set {variable}")
+_NO_PROVIDER: _Row = (
+    "fatal",
+    "model_not_found",
+    "no provider is known for model {model!r}; use a name with a provider, such as openai/gpt-4o-mini",
+)
+
+_BY_WORDS: tuple[tuple[re.Pattern[str], _Row], ...] = tuple(
+    (re.compile(words, re.IGNORECASE), row)
+    for words, row in (
+        ("repeating the same chunk", _REPEATED),
+        ("ended before a finish_reason", _INCOMPLETE),
+        ("content_policy_violation", _POLICY),
+        ("request_too_large|(?:payload|request entity|content) too large", _BY_STATUS[413]),
+        ("missing credentials|missing [a-z_ ]{0,30}api[ _]key", _NO_KEY),
+        ("llm provider not provided", _NO_PROVIDER),
+    )
+)
+"""What an error's text proves, whatever status it carries: litellm invents some of them."""
+
 _CONNECTION_WORDS = (
     "connection error",
     "cannot connect",
@@ -178,18 +199,11 @@ def _row(facts: _Facts) -> _Row:
 
 
 def _by_text(facts: _Facts) -> _Row | None:
-    lower = facts.text.lower()
     if facts.status != 429 and ("ContextWindowExceededError" in facts.classes or says_overflow(facts.text)):
         return _OVERFLOW
-    if "repeating the same chunk" in lower:
-        return _REPEATED
-    if "ended before a finish_reason" in lower:
-        return _INCOMPLETE
-    if "ContentPolicyViolationError" in facts.classes or "content_policy_violation" in lower:
+    if "ContentPolicyViolationError" in facts.classes:
         return _POLICY
-    if "request_too_large" in lower or "payload too large" in lower or "entity too large" in lower:
-        return _BY_STATUS[413]
-    return None
+    return next((row for words, row in _BY_WORDS if words.search(facts.text)), None)
 
 
 def _in_stream(facts: _Facts) -> _Row:

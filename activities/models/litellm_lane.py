@@ -3,29 +3,20 @@
 from __future__ import annotations
 
 import asyncio
-import gc
-import logging
-import os
-import sys
-import threading
 from collections.abc import AsyncGenerator
 from dataclasses import replace
-from types import ModuleType
 from typing import Any
 
 from everturn.activities.models.deadlines import CLOSE_SECONDS
-from everturn.activities.models.failures import ModelFailure, failure_from
+from everturn.activities.models.failures import failure_from
+from everturn.activities.models.litellm_module import is_loaded, load_litellm, release_clients, use_clients
 from everturn.activities.models.prices import cost_of
 from everturn.activities.models.reading import Tap, delta_of
 from everturn.activities.models.types import Delta, ModelRequest
 from everturn.turns import JsonDict
 
-_ENVIRONMENT = {
-    "LITELLM_OFFLINE_MODE": "true",  # no look-ups of prices and tokenizers: they block the loop, 24 s at worst
-    "LITELLM_MODE": "PRODUCTION",  # else the import loads a .env file into the environment
-}
 _OWN_ARGUMENTS = frozenset(
-    {
+    (
         "model",
         "messages",
         "stream",
@@ -35,32 +26,9 @@ _OWN_ARGUMENTS = frozenset(
         "num_retries",
         "drop_params",
         "fallbacks",
-    }
+    )
 )
-"""What provider_options cannot change: a lane makes exactly one request, to the given address, and streams it."""
-_import_lock = threading.Lock()
-
-
-def load_litellm() -> ModuleType:
-    """litellm, imported on first use (seconds of CPU): never at start-up, best in a thread."""
-    loaded = sys.modules.get("litellm")
-    if loaded is not None and getattr(loaded, "acompletion", None) is not None:
-        return loaded
-    with _import_lock:
-        for name, value in _ENVIRONMENT.items():
-            os.environ.setdefault(name, value)
-        collecting = gc.isenabled()
-        gc.disable()  # the import makes millions of objects that stay: collecting them costs a fifth of its time
-        try:
-            import litellm
-        finally:
-            if collecting:
-                gc.enable()
-        litellm.suppress_debug_info = True  # else it prints banners on stdout when a call fails
-        litellm.disable_hf_tokenizer_download = True
-        if "LITELLM_LOG" not in os.environ:
-            logging.getLogger("LiteLLM").setLevel(logging.ERROR)  # it warns of finish reasons that we handle
-        return litellm
+"""What provider_options cannot change: a lane makes exactly one request, with the given key, and streams it."""
 
 
 class LiteLLMLane:
@@ -71,26 +39,20 @@ class LiteLLMLane:
         await asyncio.to_thread(load_litellm)
 
     async def close(self) -> None:
-        """Closes the connections that litellm keeps open; to be called on the loop that used them."""
-        if "litellm" in sys.modules:
-            async with asyncio.timeout(CLOSE_SECONDS):
-                await load_litellm().close_litellm_async_clients()
+        """Closes the connections that litellm keeps open, unless another lane of the process uses them."""
+        await release_clients(self)
 
     async def stream(self, request: ModelRequest) -> AsyncGenerator[Delta, None]:
         """The model's answer. Raises ModelFailure."""
-        if "litellm" not in sys.modules:
+        if not is_loaded():
             await self.warm_up()
+        use_clients(self)
         response: Any = None
         try:
             response = await load_litellm().acompletion(**_arguments(request))
             tap = _tapped(response)
             async for chunk in response:
                 yield _delta(chunk, tap, request)
-            rest = tap.take_refusal() if tap else ""
-            if rest:
-                yield Delta(refusal=rest)
-        except ModelFailure:
-            raise
         except Exception as error:
             secrets = [request.api_key, *request.headers.values()]
             raise failure_from(

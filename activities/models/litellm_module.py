@@ -1,0 +1,68 @@
+"""litellm itself: imported late and once, its shared connections closed by their last user."""
+
+from __future__ import annotations
+
+import asyncio
+import gc
+import logging
+import os
+import sys
+import threading
+from types import ModuleType
+from typing import Any
+from weakref import WeakSet
+
+from everturn.activities.models.deadlines import CLOSE_SECONDS
+
+_ENVIRONMENT = {
+    "LITELLM_OFFLINE_MODE": "true",  # no look-ups of prices and tokenizers: they block the loop, 24 s at worst
+    "LITELLM_MODE": "PRODUCTION",  # else the import loads a .env file into the environment
+}
+_import_lock = threading.Lock()
+_users: WeakSet[object] = WeakSet()
+
+
+def load_litellm() -> ModuleType:
+    """litellm, imported on first use (seconds of CPU): never at start-up, best in a thread."""
+    if is_loaded():
+        return sys.modules["litellm"]
+    with _import_lock:
+        for name, value in _ENVIRONMENT.items():
+            os.environ.setdefault(name, value)
+        collecting = gc.isenabled()
+        gc.disable()  # the import makes millions of objects that stay: collecting them costs a fifth of its time
+        try:
+            import litellm
+        finally:
+            if collecting:
+                gc.enable()
+        litellm.suppress_debug_info = True  # else it prints banners on stdout when a call fails
+        litellm.disable_hf_tokenizer_download = True
+        if "LITELLM_LOG" not in os.environ:
+            logging.getLogger("LiteLLM").setLevel(logging.ERROR)  # it warns of finish reasons that we handle
+        return litellm
+
+
+def is_loaded() -> bool:
+    """Whether litellm is imported, completely: another thread may be in the middle of it."""
+    spec = getattr(sys.modules.get("litellm"), "__spec__", None)
+    return spec is not None and not getattr(spec, "_initializing", False)
+
+
+def use_clients(user: object) -> None:
+    """Notes that `user` sends requests through litellm's shared clients."""
+    _users.add(user)
+
+
+async def release_clients(user: object) -> None:
+    """Closes litellm's shared clients if nobody else uses them; to be called on the loop that used them.
+
+    litellm keeps closed clients in its cache, where they would fail every later request: so the cache goes too.
+    """
+    _users.discard(user)
+    if _users or not is_loaded():
+        return
+    litellm: Any = load_litellm()
+    async with asyncio.timeout(CLOSE_SECONDS):
+        await litellm.close_litellm_async_clients()
+    litellm.in_memory_llm_clients_cache.flush_cache()
