@@ -157,13 +157,14 @@ def _run(connection: Connection, thread: AnyRow, turn: AnyRow, admission: Admiss
     if parts is not None:
         position += 1
         _insert_user_message(connection, admission, parts, position, asked_at)
-    message_id = _message_to_continue(connection, turn) or assistant_message_id(turn.request_id)
+    continued = _message_to_continue(connection, turn)
     connection.execute(
         update(threads)
         .where(threads.c.thread_id == turn.thread_id)
         .values(running_request_id=turn.request_id, last_position=position)
     )
     log = EventLog(turn.request_id, turn.last_seq)
+    message_id = continued or assistant_message_id(turn.request_id)
     facts = {"messageId": message_id, "requestId": turn.request_id, "threadId": turn.thread_id}
     log.add(Event(START, facts))
     log.save(
@@ -173,7 +174,7 @@ def _run(connection: Connection, thread: AnyRow, turn: AnyRow, admission: Admiss
         run_id=admission.run_id,
         after_request_id=admission.after,
         manifest=admission.manifest,
-        message_id=message_id,
+        message_id=continued,
         prompt_position=position,
     )
     return Admitted("run", manifest=admission.manifest)

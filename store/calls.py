@@ -60,6 +60,45 @@ def settle_call(connection: Connection, request_id: str, call: ToolCall, events:
     return call_of(_find(connection, request_id, call.tool_call_id))
 
 
+def get_call(connection: Connection, request_id: str, tool_call_id: str) -> ToolCall:
+    """Raises BadInput for an unknown call."""
+    return call_of(_find(connection, request_id, tool_call_id))
+
+
+def amend_call(connection: Connection, request_id: str, tool_call_id: str, new_input: JsonDict) -> None:
+    """Replaces the arguments of a call that has not run yet. Raises TurnNotFound; BadInput for an unknown call."""
+    lock_turn(connection, request_id)
+    row = _find(connection, request_id, tool_call_id)
+    if row.state == "requested":
+        asked = row.model_input if row.model_input is not None else row.input
+        _update(connection, request_id, tool_call_id, {"input": new_input, "model_input": asked})
+
+
+def release_call(connection: Connection, request_id: str, tool_call_id: str, retries: int) -> int:
+    """Counts a failed run; the call may run again unless more than `retries` failed. The number of failed runs."""
+    lock_turn(connection, request_id)
+    row = _find(connection, request_id, tool_call_id)
+    if row.state != "running":
+        return int(row.failures)
+    failures = int(row.failures) + 1
+    again = {"state": "requested"} if failures <= retries else {}
+    _update(connection, request_id, tool_call_id, {"failures": failures, **again})
+    return failures
+
+
+def present_call(connection: Connection, request_id: str, call: ToolCall, events: Sequence[Event]) -> None:
+    """Writes what is shown of a settled call and appends its events, once."""
+    turn = lock_turn(connection, request_id)
+    row = _find(connection, request_id, call.tool_call_id)
+    if row.presented or turn.status in TERMINAL:
+        return
+    shown = {"output": call.output, "raw_output": call.raw_output, "error": call.error, "presented": True}
+    _update(connection, request_id, call.tool_call_id, shown)
+    log = EventLog(request_id, turn.last_seq)
+    log.add(*events, step=row.step)
+    log.save(connection)
+
+
 def _find(connection: Connection, request_id: str, tool_call_id: str) -> AnyRow:
     query = select(*CALL).where(tool_calls.c.request_id == request_id, tool_calls.c.tool_call_id == tool_call_id)
     row = connection.execute(query).one_or_none()

@@ -53,6 +53,22 @@ def finish(connection: Connection, ending: Ending) -> Ended:
     return _stored(connection, ending.request_id, _next(connection, thread_id, thread, turn))
 
 
+def persist_message(connection: Connection, request_id: str) -> Message | None:
+    """Stores what a failing turn has said so far, ahead of its end; None if that is nothing. Raises TurnNotFound."""
+    thread_id = thread_of(connection, request_id)
+    if thread_id is None:
+        raise TurnNotFound(request_id)
+    thread = lock_thread(connection, thread_id)
+    turn = lock_turn(connection, request_id)
+    ending = Ending(request_id, "error")
+    parts = _parts(connection, turn, ending) if turn.status not in TERMINAL else []
+    if parts:
+        message_id, first_part = _save_message(connection, thread, turn, parts, ending, now())
+        mine = turns.c.request_id == request_id
+        connection.execute(update(turns).where(mine).values(message_id=message_id, first_part=first_part))
+    return _stored(connection, request_id, None).message
+
+
 def ended(connection: Connection, request_id: str) -> Ended | None:
     """How a turn ended; None while it runs or if nobody knows it."""
     query = select(turns.c.status).where(turns.c.request_id == request_id)
@@ -138,8 +154,12 @@ def _save_message(
     if turn.message_id not in (None, message_id) and ending.status != "blocked":
         mine = messages.c.message_id == turn.message_id
         old: list[Part] = connection.scalar(select(messages.c.parts).where(mine)) or []
-        connection.execute(update(messages).where(mine).values(parts=old + parts))
-        return turn.message_id, len(old)
+        kept = old[: turn.first_part] if turn.first_part else old
+        connection.execute(update(messages).where(mine).values(parts=kept + parts))
+        return turn.message_id, len(kept)
+    if turn.message_id == message_id:  # persisted before its end
+        connection.execute(update(messages).where(messages.c.message_id == message_id).values(parts=parts))
+        return message_id, 0
     position = thread.last_position + 1
     connection.execute(
         insert(messages).values(

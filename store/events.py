@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Any, Final
 
-from sqlalchemy import Connection, bindparam, func, insert, select, update
+from sqlalchemy import Connection, bindparam, insert, select, text, update
 
 from everturn.chunks import Event
 from everturn.errors import TurnNotFound
@@ -19,6 +19,7 @@ from everturn.turns import TERMINAL, JsonDict
 
 CHANNEL: Final = "everturn_events"
 """PostgreSQL notifies readers here; the payload is a request id."""
+_NOTIFY: Final = text(f"SELECT pg_notify('{CHANNEL}', id) FROM unnest(CAST(:ids AS text[])) AS id")  # noqa: S608
 
 
 @dataclass(frozen=True, slots=True)
@@ -110,11 +111,7 @@ def notify(connection: Connection, request_ids: Sequence[str]) -> None:
     """Tells the readers of other processes, once the transaction is committed; SQLite's readers look for themselves."""
     if connection.dialect.name != "postgresql":
         return
-    if len(request_ids) == 1:
-        connection.execute(select(func.pg_notify(CHANNEL, request_ids[0])))
-        return
-    ids = func.unnest(bindparam("ids", list(request_ids))).column_valued("id")
-    connection.execute(select(func.pg_notify(CHANNEL, ids)))
+    connection.execute(_NOTIFY, {"ids": list(request_ids)})
 
 
 def _event_row(

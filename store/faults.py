@@ -12,6 +12,7 @@ from everturn.errors import StoreUnavailable
 from everturn.store.address import Address
 
 _SQLITE_TRANSIENT: Final = frozenset({sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED, sqlite3.SQLITE_PROTOCOL})
+_SQLITE_BROKEN: Final = frozenset({sqlite3.SQLITE_NOTADB, sqlite3.SQLITE_CORRUPT})
 _PG_TRANSIENT: Final = frozenset(
     {
         "40001",  # serialization failure
@@ -38,8 +39,7 @@ def is_transient(error: exc.SQLAlchemyError) -> bool:
         return False
     cause = error.orig
     if isinstance(cause, sqlite3.Error):
-        code = getattr(cause, "sqlite_errorcode", 0)
-        return (code & 0xFF) in _SQLITE_TRANSIENT
+        return _sqlite_code(cause) in _SQLITE_TRANSIENT
     if isinstance(cause, psycopg.Error):
         return _is_transient_pg(error, cause)
     return False
@@ -50,8 +50,8 @@ def unavailable(address: Address, error: exc.SQLAlchemyError) -> StoreUnavailabl
     cause = error.orig if isinstance(error, exc.DBAPIError) else error
     if _has_no_tables(cause):
         return StoreUnavailable(address.safe, "its tables are missing or of another version", _SETUP)
-    reachable = not isinstance(error, exc.OperationalError | exc.InterfaceError | exc.TimeoutError)
-    if reachable and not is_transient(error):
+    out_of_reach = isinstance(error, exc.OperationalError | exc.InterfaceError | exc.TimeoutError)
+    if not (out_of_reach or is_transient(error) or _sqlite_code(cause) in _SQLITE_BROKEN):
         return None
     return StoreUnavailable(address.safe, reason_of(address, cause))
 
@@ -63,6 +63,11 @@ def reason_of(address: Address, cause: object) -> str:
     for secret in address.secrets:
         reason = reason.replace(secret, "***")
     return reason
+
+
+def _sqlite_code(cause: object) -> int:
+    """SQLite's primary result code, 0 for errors of other drivers."""
+    return int(getattr(cause, "sqlite_errorcode", 0)) & 0xFF
 
 
 def _is_transient_pg(error: exc.DBAPIError, cause: psycopg.Error) -> bool:

@@ -102,7 +102,7 @@ class GroupCommit:
     async def _flush(self) -> None:
         with self._lock:
             writers, self._waiting = list(self._waiting), {}
-        taken = [(writer, writer.take()) for writer in writers]
+        taken = [(writer, batch) for writer in writers if (batch := writer.take()) is not None]
         try:
             await self._write(taken)
         finally:

@@ -59,11 +59,13 @@ class Opening:
 
     attempt: the fence to write with, from 1, one higher than any before. stored: the step is done already.
     superseded: a later attempt of the same activity has begun; stop without writing.
+    failures: attempts of the step that failed before.
     """
 
     attempt: int
     stored: StepRecord | None = None
     superseded: bool = False
+    failures: int = 0
 
 
 CallState = Literal["requested", "running", "done", "error", "blocked", "substituted", "unknown", "interrupted"]

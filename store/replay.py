@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 from sqlalchemy import Connection, select
@@ -16,7 +17,8 @@ def replay(connection: Connection, request_id: str, after: int, end: Chunk) -> l
     """The start, the text and the end of a pruned turn.
 
     A reader that comes back in the middle (after > 0) gets the end alone: the pieces between cannot be told again with
-    their old numbers. The end keeps its number, so it stays the last.
+    their old numbers. The end keeps its number, or gets one
+    behind the text where the turn had streamed less than its message holds.
     """
     if after > 0:
         return [end]
@@ -29,13 +31,8 @@ def replay(connection: Connection, request_id: str, after: int, end: Chunk) -> l
     texts = texts_of((parts or [])[turn.first_part :])
     facts = {"messageId": turn.message_id, "requestId": request_id, "threadId": turn.thread_id}
     told: list[tuple[str, dict[str, Any]]] = [(START, facts)]
-    for index, text in enumerate(_fitting(texts, end.seq)):
+    for index, text in enumerate(texts):
         block = {"id": f"replay-{index}"}
         told += [(TEXT_START, block), (TEXT_DELTA, {**block, "delta": text}), (TEXT_END, block)]
     chunks = [Chunk(seq, kind, data) for seq, (kind, data) in enumerate(told, start=1)]
-    return [chunk for chunk in chunks if chunk.seq < end.seq] + [end]
-
-
-def _fitting(texts: list[str], end: int) -> list[str]:
-    """The texts, joined into one where their chunks would not fit before the number `end`."""
-    return texts if 1 + 3 * len(texts) < end or not texts else ["\n\n".join(texts)]
+    return [*chunks, replace(end, seq=max(end.seq, len(chunks) + 1))]

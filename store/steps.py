@@ -48,14 +48,15 @@ def open_step(connection: Connection, request_id: str, step: int, *, activity: s
     if stored is not None:
         return Opening(stored.attempt, stored=stored)
     attempts = _attempts(connection, request_id, step)
+    failures = sum(1 for attempt in attempts if attempt.failed_at is not None)
     last: int = attempts[-1].attempt if attempts else 0
     mine = max((a for a in attempts if a.activity == activity), key=lambda a: a.activity_try, default=None)
     if mine is not None and mine.activity_try > try_:
         return Opening(mine.attempt, superseded=True)
     if mine is not None and mine.activity_try == try_:
-        return Opening(mine.attempt, superseded=mine.attempt != last)
+        return Opening(mine.attempt, superseded=mine.attempt != last, failures=failures)
     _insert_attempt(connection, turn, step, last + 1, activity, try_)
-    return Opening(last + 1)
+    return Opening(last + 1, failures=failures)
 
 
 def commit_step(connection: Connection, record: StepRecord, events: Sequence[Event]) -> bool:
@@ -120,7 +121,9 @@ def _stored_step(connection: Connection, request_id: str, step: int) -> StepReco
 
 
 def _attempts(connection: Connection, request_id: str, step: int) -> Sequence[AnyRow]:
-    query = select(step_attempts.c.attempt, step_attempts.c.activity, step_attempts.c.activity_try)
+    query = select(
+        step_attempts.c.attempt, step_attempts.c.activity, step_attempts.c.activity_try, step_attempts.c.failed_at
+    )
     chosen = query.where(step_attempts.c.request_id == request_id, step_attempts.c.step == step)
     return connection.execute(chosen.order_by(step_attempts.c.attempt)).all()
 
@@ -170,7 +173,7 @@ def _check_call_ids(connection: Connection, record: StepRecord) -> None:
 def _new_call(record: StepRecord, call: ToolCall, written_at: Any) -> JsonDict:
     settled_at = written_at if call.state in SETTLED_CALLS else None
     times = {"requested_at": written_at, "settled_at": settled_at}
-    return call_values(record.request_id, call) | {"step": record.step} | times
+    return call_values(record.request_id, call) | {"step": record.step, "failures": 0, "presented": False} | times
 
 
 def _trace_provider(

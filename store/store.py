@@ -120,6 +120,10 @@ class Store:
         """Ends the turn, once; the ending that is stored. Raises TurnNotFound."""
         return await self._write_for(ending_.request_id, ending.finish, ending_)
 
+    async def persist_message(self, request_id: str) -> Message | None:
+        """Stores what a failing turn has said so far; `finish` writes the rest. Raises TurnNotFound."""
+        return await self._write(ending.persist_message, request_id)
+
     async def load_turn(self, request_id: str) -> TurnFacts:
         """Raises TurnNotFound."""
         return await self._transactions.read(partial(prompts.load_turn, request_id=request_id))
@@ -174,6 +178,24 @@ class Store:
     async def settle_call(self, request_id: str, call: ToolCall, events: Sequence[Event]) -> ToolCall:
         """Stores the outcome of a call, once; what is stored. Raises TurnNotFound, BadInput for an unknown call."""
         return await self._write_for(request_id, calls.settle_call, request_id, call, events)
+
+    async def call(self, request_id: str, tool_call_id: str) -> ToolCall:
+        """Raises BadInput for an unknown call."""
+        return await self._transactions.read(
+            partial(calls.get_call, request_id=request_id, tool_call_id=tool_call_id), patience=self._timeout
+        )
+
+    async def amend_call(self, request_id: str, tool_call_id: str, new_input: JsonDict) -> None:
+        """Replaces the arguments of a call that has not run; the model's own stay in `model_input`."""
+        await self._write(calls.amend_call, request_id, tool_call_id, new_input)
+
+    async def release_call(self, request_id: str, tool_call_id: str, retries: int) -> int:
+        """Counts a failed run and, while at most `retries` failed, lets the tool run again; the number of failures."""
+        return await self._write(calls.release_call, request_id, tool_call_id, retries)
+
+    async def present_call(self, request_id: str, call: ToolCall, events: Sequence[Event]) -> None:
+        """Stores what the model and clients are to see of a settled call, once, with its events."""
+        await self._write_for(request_id, calls.present_call, request_id, call, events)
 
     # The stream
 

@@ -58,8 +58,9 @@ class Turn(Base, table=True):
     """One turn, from admission to its ending.
 
     last_seq: number of its newest stream event. current_step, current_attempt: the newest opening, a fence.
-    prompt_position: the newest message that its prompt may contain. first_part: where its parts begin in its message
-    (not 0 only if it continues a message). events_pruned: its stream events are gone, except the last.
+    prompt_position: the newest message that its prompt may contain. message_id: its stored message, or the one that it
+    continues. first_part: where its parts begin in that message, not 0 only if it continues one. events_pruned: its
+    stream events are gone, except the last.
     """
 
     __tablename__: ClassVar[Any] = "turns"
@@ -172,7 +173,8 @@ class StepAttempt(Base, table=True):
 
 
 class StoredCall(Base, table=True):
-    """One tool call. number: its place among the calls of its step."""
+    """One tool call. number: its place among the calls of its step. failures: runs that failed and were repeated.
+    presented: after_tool_call has had its say on what is shown."""
 
     __tablename__: ClassVar[Any] = "tool_calls"
     __table_args__ = (
@@ -200,6 +202,8 @@ class StoredCall(Base, table=True):
     duration_ms: int | None = Field(default=None, sa_column=Column(Integer))
     activity: str | None = Field(default=None, sa_column=Column(Text))
     activity_try: int | None = Field(default=None, sa_column=Column(Integer))
+    failures: int = Field(default=0, sa_column=_count())
+    presented: bool = Field(default=False, sa_column=Column(Boolean, nullable=False))
     requested_at: datetime = Field(sa_column=Column(UtcTime, nullable=False))
     started_at: datetime | None = Field(default=None, sa_column=Column(UtcTime))
     settled_at: datetime | None = Field(default=None, sa_column=Column(UtcTime))

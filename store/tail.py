@@ -77,10 +77,10 @@ def remainder(connection: Connection, request_id: str, after: int) -> list[Chunk
     turn = connection.execute(query.where(turns.c.request_id == request_id)).one_or_none()
     if turn is None:
         return None
+    if turn.status in TERMINAL and after >= turn.last_seq:
+        return []
     if after > turn.last_seq:
         raise BadInput(f"after={after} is beyond the last chunk of turn {request_id!r}, which is {turn.last_seq}")
-    if turn.status in TERMINAL and after == turn.last_seq:
-        return []
     if not turn.events_pruned:
         return None
     last = select(stream_events.c.seq, stream_events.c.type, stream_events.c.data).where(

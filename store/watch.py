@@ -113,8 +113,8 @@ class PostgresWatch:
 
     def _listen_once(self) -> None:
         pooled = self._engine.raw_connection()
-        pooled.detach()
         connection = cast("psycopg.Connection[Any]", pooled.driver_connection)
+        pooled.detach()
         try:
             connection.rollback()
             connection.autocommit = True

@@ -86,10 +86,12 @@ class StreamWriter:
             raise self._error
         return not self._fenced
 
-    def take(self) -> PreparedBatch:
-        """For the group commit: all that waits, as one batch that is now under way."""
+    def take(self) -> PreparedBatch | None:
+        """For the group commit: all that waits, as one batch that is now under way; None if nothing does."""
         with self._lock:
             pieces, self._pending, self._size = self._pending, [], 0
+            if not pieces:
+                return None
             self._in_flight = True
         events = [piece.prepared() if isinstance(piece, _Delta) else piece for piece in pieces]
         return PreparedBatch(self.request_id, events, self._step, self._attempt)

@@ -132,6 +132,8 @@ def upgrade() -> None:
         sa.Column("duration_ms", sa.Integer()),
         sa.Column("activity", sa.Text()),
         sa.Column("activity_try", sa.Integer()),
+        sa.Column("failures", sa.Integer(), nullable=False),
+        sa.Column("presented", sa.Boolean(), nullable=False),
         sa.Column("requested_at", TIME, nullable=False),
         sa.Column("started_at", TIME),
         sa.Column("settled_at", TIME),
