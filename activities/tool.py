@@ -18,7 +18,7 @@ from everturn.activities.facts import turn_ref
 from everturn.activities.models.secrets import scrub
 from everturn.activities.outcomes import call_done, outcome_events
 from everturn.activities.payloads import CallDone, CallInput, activity_name
-from everturn.activities.running import Interrupted, until_interrupted
+from everturn.activities.running import Interrupted, stopped_here, until_interrupted
 from everturn.activities.services import Activities
 from everturn.activities.values import NotJsonError, as_json, error_text, for_model
 from everturn.chunks import TOOL_OUTPUT_AVAILABLE, TOOL_PROGRESS, Event

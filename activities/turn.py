@@ -87,7 +87,7 @@ class TurnActivities(Activities):
         try:
             await self._store.finish(Ending(given.behind, "error", "error", error))
         except TurnNotFound:
-            await self._store.forget_predecessor(given.request_id)
+            activity.logger.warning("turn %s never began; %s goes first", given.behind, given.request_id)
         return True
 
     async def _is_running(self, request_id: str) -> bool:

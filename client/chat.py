@@ -60,7 +60,7 @@ class ChatClient:
         """Connects to Temporal (or takes an existing `client`) and to the store.
 
         What is not given comes from EVERTURN_… environment variables, then Temporal's own, then the defaults. Raises
-        TemporalUnavailable or StoreUnavailable within `connect_timeout` (8 s), BadInput for a value that cannot be used.
+        TemporalUnavailable or StoreUnavailable within `connect_timeout` (8 s), BadInput for an unusable value.
         """
         given = {
             "target": target,

@@ -16,6 +16,10 @@ MAX_RETURN_BYTES = 128 * 1024
 """Size of an added hook's answer as JSON."""
 
 
+def _names(value: str | Iterable[str]) -> tuple[str, ...]:
+    return (value,) if isinstance(value, str) else tuple(value)
+
+
 @dataclass(frozen=True, slots=True)
 class Order:
     """Constraints on the place of a hook among an agent's added hooks, by their names."""
@@ -46,7 +50,3 @@ class Hooks(HookMethods):
     @property
     def label(self) -> str:
         return self.name or type(self).__name__
-
-
-def _names(value: str | Iterable[str]) -> tuple[str, ...]:
-    return (value,) if isinstance(value, str) else tuple(value)

@@ -48,7 +48,7 @@ class EverturnPlugin(SimplePlugin):
     converter and codecs; only settings that cancelling and recovery depend on are changed where they have the SDK's
     default: the heartbeat throttle (1 s), the sticky timeout (2 s), the graceful shutdown timeout (30 s).
 
-    Raises InvalidAgent at once, StoreUnavailable when the worker starts.
+    ready: set when the worker runs. Raises InvalidAgent at once, StoreUnavailable when the worker starts.
     """
 
     def __init__(
@@ -62,6 +62,7 @@ class EverturnPlugin(SimplePlugin):
         self._settings = settings or Settings()
         self._given = store if store is not None else self._settings.store or DEFAULT_STORE
         self._create_store = create_store
+        self.ready = asyncio.Event()
         self._services = Services(
             AgentRegistry(agents), ModelLanes(), ThreadPoolExecutor(THREADS, thread_name_prefix="everturn")
         )
@@ -97,6 +98,7 @@ class EverturnPlugin(SimplePlugin):
             opened = await Store.open(self._given, create=self._create_store, flush=self._settings.stream_flush)
         store = opened or cast(Store, self._given)
         self._services.use_store(store)
+        self.ready.set()
         background = [asyncio.ensure_future(self._warm_up()), asyncio.ensure_future(self._prune(store))]
         try:
             yield

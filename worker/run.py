@@ -45,12 +45,26 @@ async def run_worker(
     worker = Worker(temporal, task_queue=settings.task_queue, plugins=[plugin])
     stopping = stop or asyncio.Event()
     _on_signals(stopping)
-    async with worker:
+    running = asyncio.ensure_future(worker.run())
+    await _first(running, plugin.ready)
+    if not running.done():
         logger.info("worker polls task queue %r at %s", settings.task_queue, place_of(temporal).target)
         if started is not None:
             started.set()
-        await stopping.wait()
+        await _first(running, stopping)
+    if not running.done():
         logger.info("worker drains: running steps have %g s", settings.graceful_shutdown)
+        await worker.shutdown()
+    await running
+
+
+async def _first(running: asyncio.Future[None], event: asyncio.Event) -> None:
+    """Waits for the event, or for the worker to end by itself."""
+    waiting = asyncio.ensure_future(event.wait())
+    try:
+        await asyncio.wait({running, waiting}, return_when=asyncio.FIRST_COMPLETED)
+    finally:
+        waiting.cancel()
 
 
 def _on_signals(stopping: asyncio.Event) -> None:

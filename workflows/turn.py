@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import asyncio
+from dataclasses import replace
 from datetime import timedelta
 
 from temporalio import workflow
-from temporalio.common import SearchAttributeKey, VersioningBehavior
+from temporalio.common import SearchAttributeKey
 from temporalio.exceptions import ActivityError, ApplicationError
 
 from everturn.activities.payloads import (
@@ -36,7 +37,6 @@ HOOK_FAILED = "HookFailed"
     name=WORKFLOW,
     sandboxed=False,
     failure_exception_types=[Exception],
-    versioning_behavior=VersioningBehavior.PINNED,
 )
 class TurnWorkflow:
     """One chat turn.
@@ -174,6 +174,8 @@ class TurnWorkflow:
             await workflow.wait_condition(lambda: self._woken or self._arrows.stopping, timeout=check)
         except TimeoutError:
             if await self._arrows.check_predecessor(Predecessor(self._turn.request_id, behind)):
+                if behind == self._turn.after:
+                    self._turn = replace(self._turn, after=None)
                 return
             if workflow.info().is_continue_as_new_suggested():
                 workflow.continue_as_new(self._turn)
