@@ -18,6 +18,12 @@ TUNING: Final = {
     # A shard reads its queue of tasks 20 times a second by default: every workflow task waits for a 50 ms grid.
     "history.transferProcessorMaxPollRPS": "2000",
 }
+STATE_PRAGMAS: Final = (
+    # A commit then costs one append instead of two flushed writes: a turn takes a third of the time, under load a
+    # sixth. A killed server loses nothing; a power cut can lose the last moment, and never damages the file.
+    "journal_mode=WAL",
+    "synchronous=NORMAL",
+)
 TIME_SKIPPING: Final = {"frontend.WorkflowTimeSkippingEnabled": "true"}
 
 
@@ -51,6 +57,8 @@ def server_arguments(options: ServerOptions, port: int, ui_port: int | None) -> 
     arguments += ["--headless"] if ui_port is None else ["--ui-port", str(ui_port), "--ui-disable-news-fetch"]
     if options.state_file is not None:
         arguments += ["--db-filename", str(options.state_file)]
+        for pragma in STATE_PRAGMAS:
+            arguments += ["--sqlite-pragma", pragma]
     for name in SEARCH_ATTRIBUTES:
         arguments += ["--search-attribute", f"{name}=Keyword"]
     config = TUNING | (TIME_SKIPPING if options.time_skipping else {}) | dict(options.dynamic_config)

@@ -19,7 +19,7 @@ from everturn.worker.cli.options import (
     Target,
     TaskQueue,
 )
-from everturn.worker.cli.running import BAD_USAGE, DONE, complain, run
+from everturn.worker.cli.running import DONE, INTERRUPTED, complain, complain_of_a_bug, run
 
 app = typer.Typer(
     name="everturn",
@@ -46,7 +46,9 @@ def run_command_line(arguments: list[str] | None = None) -> int:
         complain(f"{error.format_message()} (everturn --help shows commands and options)")
         return error.exit_code
     except (typer.Abort, KeyboardInterrupt):
-        return BAD_USAGE
+        return INTERRUPTED
+    except Exception as error:  # a command that cannot even be loaded must be one line, too
+        return complain_of_a_bug(error, "--debug" in given)
     return code if isinstance(code, int) else DONE
 
 

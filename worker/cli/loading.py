@@ -21,9 +21,11 @@ def load_agents(specs: Sequence[str]) -> list[Agent]:
     a class, of a variable or of an agent. Raises BadInput if nothing is found or the module cannot be imported.
     """
     agents: dict[int | type[Agent], Agent] = {}
+    modules: dict[str, ModuleType] = {}
     for spec in specs:
         module_name, wanted = split_spec(spec)
-        for found in _agents_of(_load_module(module_name), module_name, wanted):
+        module = modules.get(module_name) or modules.setdefault(module_name, _load_module(module_name))
+        for found in _agents_of(module, module_name, wanted):
             if isinstance(found, Agent):
                 agents.setdefault(id(found), found)
             elif found not in agents:
@@ -32,9 +34,9 @@ def load_agents(specs: Sequence[str]) -> list[Agent]:
 
 
 def split_spec(spec: str) -> tuple[str, str | None]:
-    """Module and agent name; the colon of a drive letter (C:\\\\agents.py) is no separator."""
+    """Module and agent name; the colon of a drive letter (C:/agents.py) is no separator."""
     module, colon, name = spec.rpartition(":")
-    if not colon or "/" in name or "\\\\" in name:
+    if not colon or "/" in name or "\\" in name:
         return spec, None
     return module, name or None
 
@@ -84,7 +86,7 @@ def _agents_of(module: ModuleType, name: str, wanted: str | None) -> list[Agent 
         if not chosen:
             known = ", ".join(sorted(found)) or "none"
             raise BadInput(f"{name} has no agent {wanted!r} (agents there: {known}); check the name after the colon")
-        return chosen[:1]
+        return sorted(chosen, key=lambda agent: isinstance(agent, type))[:1]  # an object before its class
     objects = [a for a in found.values() if isinstance(a, Agent)]
     instantiated = {type(a) for a in objects}
     classes = [

@@ -11,6 +11,7 @@ from types import TracebackType
 from typing import NoReturn, Self
 
 from everturn.errors import Unavailable
+from everturn.store.store import Store
 from everturn.worker.child import end_child, spawn_child
 from everturn.worker.cli.options import Places
 from everturn.worker.server import EmbeddedServer
@@ -43,8 +44,12 @@ class LocalSystem:
             target=self._server.address,
             namespace=self._server.options.namespace,
             web_ui=self._server.web_ui,
-            store=f"sqlite:///{self._folder.resolve() / 'everturn.db'}",
+            store=f"sqlite:///{self._store_file}",
         )
+
+    @property
+    def _store_file(self) -> Path:
+        return self._folder.resolve() / "everturn.db"
 
     @property
     def worker_log(self) -> Path:
@@ -54,6 +59,7 @@ class LocalSystem:
         self._folder.mkdir(parents=True, exist_ok=True)
         await self._server.start()
         try:
+            await self._make_store()
             self._worker = await self._start_worker()
         except BaseException:
             await self._server.stop()
@@ -76,6 +82,10 @@ class LocalSystem:
         code = await self._worker.wait()
         lines = self.worker_log.read_text(errors="replace").splitlines()[-LAST_LOG_LINES:]
         raise Unavailable(f"the worker ended by itself (exit code {code}); its last words: " + "\n".join(lines))
+
+    async def _make_store(self) -> None:
+        store = await Store.open(f"sqlite:///{self._store_file}", create=True)
+        await store.close()
 
     async def _start_worker(self) -> asyncio.subprocess.Process:
         with self.worker_log.open("wb") as output:

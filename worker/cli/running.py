@@ -3,15 +3,17 @@
 from __future__ import annotations
 
 import asyncio
+import signal
 import sys
 import traceback
 from collections.abc import Callable, Coroutine
+from types import FrameType
 from typing import Any
 
 import typer
 
 DONE, TURN_FAILED, BAD_USAGE, UNREACHABLE = 0, 1, 2, 3
-INTERRUPTED = 130  # 128 + SIGINT, as shells report it
+INTERRUPTED, TERMINATED = 130, 143  # 128 + the signal's number, as shells report it
 
 
 def run(command: Callable[[], Coroutine[Any, Any, int]], debug: bool) -> None:
@@ -19,17 +21,18 @@ def run(command: Callable[[], Coroutine[Any, Any, int]], debug: bool) -> None:
     from everturn.errors import EverturnError
 
     try:
-        code = asyncio.run(command())
+        code = asyncio.run(_until_terminated(command))
     except EverturnError as error:
         code = error.exit_code
         complain(str(error), error if debug else None)
     except KeyboardInterrupt:
         code = INTERRUPTED
+    except asyncio.CancelledError:
+        code = TERMINATED
     except BrokenPipeError:  # the reader of our output has left: nothing more to say
         code = DONE
     except Exception as error:  # a bug of ours must be one line, too
-        code = TURN_FAILED
-        complain(f"unexpected {type(error).__name__}: {error}; --debug shows where", error if debug else None)
+        code = complain_of_a_bug(error, debug)
     raise typer.Exit(code)
 
 
@@ -38,3 +41,21 @@ def complain(message: str, error: BaseException | None = None) -> None:
     if error is not None:
         traceback.print_exception(error)
     sys.stderr.write(f"everturn: {message}\n")
+
+
+def complain_of_a_bug(error: Exception, debug: bool) -> int:
+    """One line about an error that nobody foresaw, and its exit code."""
+    complain(f"unexpected {type(error).__name__}: {error}; --debug shows where", error if debug else None)
+    return TURN_FAILED
+
+
+async def _until_terminated(command: Callable[[], Coroutine[Any, Any, int]]) -> int:
+    """SIGTERM cancels the command, so that it stops its processes and removes its files; some handle it themselves."""
+    loop = asyncio.get_running_loop()
+    working = loop.create_task(command())
+
+    def terminate(_number: int, _frame: FrameType | None) -> None:
+        loop.call_soon_threadsafe(working.cancel)
+
+    signal.signal(signal.SIGTERM, terminate)
+    return await working
