@@ -38,6 +38,8 @@ class _Step:
 
     def messages(self, quirks: Quirks, *, in_loop: bool) -> list[JsonDict]:
         """in_loop: the step belongs to the turn that goes on, whose reasoning some providers want back."""
+        if not (self.calls or any(self.texts) or self.thinking):
+            return []
         message: JsonDict = {"role": "assistant", "content": "".join(self.texts) or None}
         if self.calls:
             message["tool_calls"] = self.calls

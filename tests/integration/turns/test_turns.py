@@ -1,0 +1,80 @@
+"""The main path of a turn: answers, tools, order, and what is stored."""
+
+from __future__ import annotations
+
+import asyncio
+
+from everturn import tool
+from everturn.activities.scripted.server import ScriptedModelServer
+from tests.integration.turns.conftest import StartLab
+from tests.integration.turns.lab import make_agent
+
+
+@tool
+async def add(a: int, b: int) -> int:
+    """Adds two numbers."""
+    return a + b
+
+
+async def test_a_plain_turn_streams_stores_and_returns_one_answer(
+    start_lab: StartLab, scripted_server: ScriptedModelServer
+) -> None:
+    async with start_lab(make_agent(scripted_server)) as lab:
+        turn = await lab.submit(lab.thread(), "[[say text='hello there']]")
+        chunks = await lab.chunks(turn)
+        result = await turn.result(10)
+        assert result.status == "completed"
+        assert result.text == "hello there"
+        assert [c.seq for c in chunks] == list(range(1, len(chunks) + 1))
+        assert chunks[0].type == "start"
+        assert chunks[-1].type == "finish"
+        assert "".join(c.data["delta"] for c in chunks if c.type == "text-delta") == "hello there"
+        messages = await lab.chat.messages(turn.thread_id)
+        assert [(m.role, m.text) for m in messages] == [
+            ("user", "[[say text='hello there']]"),
+            ("assistant", "hello there"),
+        ]
+
+
+async def test_two_sequential_tool_calls_make_three_steps_and_a_short_history(
+    start_lab: StartLab, scripted_server: ScriptedModelServer
+) -> None:
+    async with start_lab(make_agent(scripted_server, tools=[add])) as lab:
+        turn = await lab.submit(lab.thread(), "[[tools calls=2 sequential=1 args='{\"a\": 1, \"b\": 2}']]")
+        result = await turn.result(20)
+        assert (result.status, result.steps) == ("completed", 3)
+        info = await turn.info()
+        assert [call.output for call in info.tool_calls] == [3, 3]
+        history = await lab.history(turn)
+        assert len(history) <= 60
+        assert sum(event.ByteSize() for event in history) <= 12_000
+
+
+async def test_messages_sent_while_a_turn_runs_are_answered_one_by_one_in_order(
+    start_lab: StartLab, scripted_server: ScriptedModelServer
+) -> None:
+    async with start_lab(make_agent(scripted_server)) as lab:
+        thread = lab.thread()
+        turns = [await lab.submit(thread, f"[[say text=answer{i} delay_ms=30]]") for i in range(4)]
+        await asyncio.gather(*(turn.result(30) for turn in turns))
+        texts = [message.text for message in await lab.chat.messages(thread)]
+        assert texts == [t for i in range(4) for t in (f"[[say text=answer{i} delay_ms=30]]", f"answer{i}")]
+        last = lab.requests(f"say text=answer3")[-1].body["messages"]
+        assert [m["content"] for m in last if m["role"] == "assistant"] == ["answer0", "answer1", "answer2"]
+
+
+async def test_the_same_request_sent_fifty_times_at_once_runs_once(
+    start_lab: StartLab, scripted_server: ScriptedModelServer
+) -> None:
+    async with start_lab(make_agent(scripted_server)) as lab:
+        thread, request_id = lab.thread(), lab.thread()
+        text = f"[[say text='once only {request_id}']]"
+        turns = await asyncio.gather(*(lab.submit(thread, text, request_id=request_id) for _ in range(50)))
+        assert [turn.accepted for turn in turns].count(True) == 1
+        results = await asyncio.gather(*(turn.result(20) for turn in turns))
+        assert {result.text for result in results} == {f"once only {request_id}"}
+        again = await lab.submit(thread, text, request_id=request_id)
+        assert not again.accepted
+        assert (await again.result(10)).text == f"once only {request_id}"
+        assert len(lab.requests(request_id)) == 1
+        assert len(await lab.chat.messages(thread)) == 2
