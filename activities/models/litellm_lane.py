@@ -9,7 +9,7 @@ from typing import Any
 
 from everturn.activities.models.deadlines import CLOSE_SECONDS
 from everturn.activities.models.failures import failure_from
-from everturn.activities.models.litellm_module import is_loaded, load_litellm, release_clients, use_clients
+from everturn.activities.models.litellm_module import is_loaded, load_litellm, rehearse, release_clients, use_clients
 from everturn.activities.models.prices import cost_of
 from everturn.activities.models.reading import Tap, delta_of
 from everturn.activities.models.types import Delta, ModelRequest
@@ -35,8 +35,8 @@ class LiteLLMLane:
     """Streams through litellm: one HTTP request per call, no retries, the connection closed as soon as nobody reads."""
 
     async def warm_up(self) -> None:
-        """Imports litellm in a thread, so that the first turn does not pay for it."""
-        await asyncio.to_thread(load_litellm)
+        """Does the slow first steps in a thread, so that the first turn does not pay for them."""
+        await asyncio.to_thread(rehearse)
 
     async def close(self) -> None:
         """Closes the connections that litellm keeps open, unless another lane of the process uses them."""
@@ -45,7 +45,7 @@ class LiteLLMLane:
     async def stream(self, request: ModelRequest) -> AsyncGenerator[Delta, None]:
         """The model's answer. Raises ModelFailure."""
         if not is_loaded():
-            await self.warm_up()
+            await asyncio.to_thread(load_litellm)
         use_clients(self)
         response: Any = None
         try:

@@ -18,6 +18,7 @@ _ENVIRONMENT = {
     "LITELLM_OFFLINE_MODE": "true",  # no look-ups of prices and tokenizers: they block the loop, 24 s at worst
     "LITELLM_MODE": "PRODUCTION",  # else the import loads a .env file into the environment
 }
+_log = logging.getLogger(__name__)
 _import_lock = threading.Lock()
 _users: WeakSet[object] = WeakSet()
 
@@ -41,6 +42,29 @@ def load_litellm() -> ModuleType:
         if "LITELLM_LOG" not in os.environ:
             logging.getLogger("LiteLLM").setLevel(logging.ERROR)  # it warns of finish reasons that we handle
         return litellm
+
+
+def rehearse() -> None:
+    """Imports litellm and plays one answer inside the process, without any connection: to be run in a thread.
+
+    The first stream of a process costs another second of CPU, which would hold up every turn on the event loop.
+    """
+    load_litellm()
+    try:
+        asyncio.run(_play_answer())
+    except Exception as error:
+        _log.info("litellm's first answer could not be rehearsed: %s", error)
+
+
+async def _play_answer() -> None:
+    messages = [{"role": "user", "content": "hello"}]
+    litellm: Any = load_litellm()
+    response = await litellm.acompletion(
+        model="openai/rehearsal", messages=messages, mock_response="hello", api_key="none", stream=True, num_retries=0
+    )
+    async for _ in response:
+        pass
+    await response.aclose()
 
 
 def is_loaded() -> bool:

@@ -15,6 +15,10 @@ ENDLESS = frozenset({"stall"})
 """Scenarios whose moves never end, to be played lazily."""
 
 
+_DROPS: dict[str, Move] = {"comments": Raw(b": keep-alive\n\n"), "empty": Say("")}
+_STALLS = ("nothing", "silence", "drip", *_DROPS)
+
+
 def cut(_ask: Ask, script: Script) -> Iterator[Move]:
     """tokens=3 words, inside=text|call, then the end without a finish reason: how=eof|done|fin|reset."""
     how = script.text("how", "eof")
@@ -31,19 +35,21 @@ def cut(_ask: Ask, script: Script) -> Iterator[Move]:
 def stall(_ask: Ask, script: Script) -> Iterator[Move]:
     """tokens=0 words, then for ever: kind=nothing (no byte, no head either), silence (the head is sent), or
     every every_ms=50: comments (a keep-alive comment), empty (a chunk with an empty delta), drip (a word)."""
-    kind = script.text("kind", "silence")
-    every = script.number("every_ms", 50) / 1000
-    yield from spoken(words(script.count("tokens", 0)), script)
+    kind, tokens, every = script.text("kind", "silence"), script.count("tokens", 0), script.number("every_ms", 50)
+    if kind not in _STALLS:
+        raise BadScript(f"no kind of stall is named {kind!r}; use one of {', '.join(_STALLS)}")
+    return _stalled(kind, spoken(words(tokens), script), every / 1000)
+
+
+def _stalled(kind: str, before: Iterator[Move], every: float) -> Iterator[Move]:
+    yield from before
     if kind == "nothing":
         yield Pause(None)
     yield Open()
     if kind == "silence":
         yield Pause(None)
-    drops: dict[str, Move] = {"comments": Raw(b": keep-alive\n\n"), "empty": Say(""), "drip": Say("drip ")}
-    if kind not in drops:
-        raise BadScript(f"no kind of stall is named {kind!r}; use nothing, silence, {', '.join(drops)}")
     for number in count(1):
-        yield Say(f"d{number:04d} ") if kind == "drip" else drops[kind]
+        yield Say(f"d{number:04d} ") if kind == "drip" else _DROPS[kind]
         yield Pause(every)
 
 
