@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import re
 from dataclasses import dataclass
 from typing import Any
 
@@ -47,7 +48,7 @@ async def connect_temporal(
     except RPCError as error:
         raise temporal_error(error, Place(target, namespace)) from error
     except RuntimeError as error:
-        raise TemporalUnavailable(target, _first_line(error)) from error
+        raise TemporalUnavailable(target, _connect_reason(error)) from error
     except ValueError as error:
         raise BadInput(f"the Temporal address {target!r} cannot be used: {_first_line(error)}") from error
     return client
@@ -96,6 +97,12 @@ def _from_environment() -> dict[str, Any]:
         return dict(ClientConfig.load_client_connect_config())
     except Exception as error:  # the SDK raises its own kinds here, all about the user's configuration file
         raise BadInput(f"Temporal's own configuration cannot be read: {_first_line(error)}") from error
+
+
+def _connect_reason(error: RuntimeError) -> str:
+    """The SDK hands on its network library's nested debug text; what people need is the innermost message."""
+    messages = re.findall(r'(?:message|error): "([^"]+)"', str(error))
+    return messages[-1].lower() if messages else _first_line(error)
 
 
 def _first_line(error: BaseException) -> str:

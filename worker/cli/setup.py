@@ -27,7 +27,8 @@ async def set_up(places: Places) -> int:
     place = place_of(client)
     try:
         missing = await missing_search_attributes(client)
-        await add_search_attributes(client, missing)
+        if missing:
+            await add_search_attributes(client, missing)
     except RPCError as error:
         if error.status in (RPCStatusCode.PERMISSION_DENIED, RPCStatusCode.UNIMPLEMENTED):
             raise Unavailable(
