@@ -17,7 +17,7 @@ _POSTGRES: Final = ("postgresql", "postgres")
 
 @dataclass(frozen=True, slots=True)
 class Address:
-    """Where a store is. safe: the address for people, without passwords. path: the file of a SQLite store."""
+    """Where a store is. safe: the address for people; passwords are masked, or left out. path: the file of a SQLite store."""
 
     url: URL = field(repr=False)
     safe: str
@@ -61,8 +61,7 @@ def _sqlite(url: URL) -> Address:
 
 
 def _postgres(url: URL) -> Address:
-    hidden = {key: "***" if _is_secret(key) else value for key, value in url.query.items()}
-    shown = url.set(drivername="postgresql", query=hidden)
+    shown = url.set(drivername="postgresql", query={k: v for k, v in url.query.items() if not _is_secret(k)})
     return Address(url.set(drivername="postgresql+psycopg"), shown.render_as_string(hide_password=True))
 
 

@@ -10,7 +10,7 @@ import subprocess
 import tempfile
 import time
 import uuid
-from collections.abc import Iterator
+from collections.abc import Generator, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -46,7 +46,7 @@ class PostgresService:
         return psycopg.connect(self.url(database), autocommit=True, connect_timeout=10)
 
     @contextmanager
-    def database(self, template: str = "template1") -> Iterator[str]:
+    def database(self, template: str = "template1") -> Generator[str, None, None]:
         """The URL of a fresh database, a copy of `template`, dropped afterwards."""
         name = f"everturn_{uuid.uuid4().hex[:12]}"
         create = sql.SQL("CREATE DATABASE {} TEMPLATE {}")
@@ -67,7 +67,7 @@ def postgres() -> Iterator[PostgresService]:
 
 
 @contextmanager
-def postgres_service() -> Iterator[PostgresService]:
+def postgres_service() -> Generator[PostgresService, None, None]:
     if elsewhere := os.environ.get(ELSEWHERE):
         yield PostgresService(make_url(elsewhere).set(drivername="postgresql"))
         return
@@ -99,7 +99,7 @@ def find_binaries() -> Path | None:
 
 
 @contextmanager
-def _server(binaries: Path, folder: Path) -> Iterator[PostgresService]:
+def _server(binaries: Path, folder: Path) -> Generator[PostgresService, None, None]:
     account = _account()
     who: dict[str, Any] = {"cwd": folder}
     if account is not None:
@@ -115,7 +115,9 @@ def _server(binaries: Path, folder: Path) -> Iterator[PostgresService]:
     command = ["/bin/sh", "-c", _SUPERVISE, "sh", binaries / "postgres", "-D", folder / "data", *options]
     log = folder / "log"
     with log.open("wb") as output:
-        process = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=output, stderr=output, **who)
+        process: subprocess.Popen[bytes] = subprocess.Popen(
+            command, stdin=subprocess.PIPE, stdout=output, stderr=output, **who
+        )
     try:
         address = URL.create("postgresql", "everturn", query={"host": str(folder)})
         service = PostgresService(address)

@@ -160,7 +160,7 @@ def _keys(connection: Connection, table: str) -> Any:
     """What alembic does not compare: primary keys and foreign keys with their cascades."""
     found = inspect(connection)
     foreign = [
-        (key["constrained_columns"], key["referred_table"], key["options"].get("ondelete"))
+        (key["constrained_columns"], key["referred_table"], key.get("options", {}).get("ondelete"))
         for key in found.get_foreign_keys(table)
     ]
     return found.get_pk_constraint(table)["constrained_columns"], sorted(foreign)
