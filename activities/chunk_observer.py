@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from typing import Final
 
 from everturn.activities.dispatch import Dispatch
-from everturn.activities.facts import turn_ref
+from everturn.activities.facts import hook_ref
 from everturn.activities.services import Services
 from everturn.chunks import Chunk, Event
 from everturn.hooks.contexts import ChunkContext
@@ -31,7 +31,9 @@ class ChunkObserver:
         self, services: Services, turn: TurnFacts, step: int, attempt: int, chain: Sequence[BoundHook]
     ) -> None:
         self._services, self._turn, self._step, self._attempt = services, turn, step, attempt
-        self._dispatch = Dispatch[ChunkContext](services, turn.request_id, ON_CHUNK, chain, step=step)
+        self._dispatch = Dispatch[ChunkContext](
+            services, turn.request_id, ON_CHUNK, chain, step=step, state=dict(turn.state)
+        )
         self._feeds = [_Feed(hook, self._context(hook)) for hook in chain]
         self._tasks = [asyncio.ensure_future(feed.run(services)) for feed in self._feeds]
         self._seq = 0
@@ -52,17 +54,17 @@ class ChunkObserver:
         if late:
             await asyncio.wait(late)
         for feed in self._feeds:
-            self._dispatch.trace(feed.summary())
+            self._dispatch.trace(self._dispatch.adopted(feed.summary(), feed.context))
         await self._dispatch.record()
 
     def _context(self, hook: BoundHook) -> ChunkContext:
-        ref = turn_ref(self._turn, ON_CHUNK, f"{self._step}:{self._attempt}", hook.timeout)
+        ref = hook_ref(self._turn, hook, f"{self._step}:{self._attempt}")
         return ChunkContext(ref, log_for(hook), step=self._step)
 
 
 class _Feed:
     def __init__(self, hook: BoundHook, context: ChunkContext) -> None:
-        self._hook, self._context = hook, context
+        self._hook, self.context = hook, context
         self._queue: asyncio.Queue[Chunk | None] = asyncio.Queue()
         self._missed = 0
         self._failure: HookRun | None = None
@@ -80,7 +82,7 @@ class _Feed:
     async def run(self, services: Services) -> None:
         log = HookLog(f"hook:{ON_CHUNK}:{self._hook.name}")
         while (chunk := await self._queue.get()) is not None:
-            run = await run_hook(self._hook, log, chunk, self._context, answers=(), executor=services.threads)
+            run = await run_hook(self._hook, log, chunk, self.context, answers=(), executor=services.threads)
             if not run.ok and self._failure is None:
                 self._failure = run
 
@@ -95,4 +97,4 @@ class _Feed:
         return HookRun(self._hook, "ok", None, note, elapsed, self._logs())
 
     def _logs(self) -> list[dict[str, object]]:
-        return self._context._log.lines  # pyright: ignore[reportPrivateUsage]
+        return self.context._log.lines  # pyright: ignore[reportPrivateUsage]

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Final, cast, get_args
 
 from everturn.activities.dispatch import Dispatch
-from everturn.activities.facts import turn_ref
+from everturn.activities.facts import hook_ref
 from everturn.activities.models.failures import FailureKind, ModelFailure
 from everturn.activities.payloads import StepInput
 from everturn.activities.services import Services
@@ -19,7 +19,7 @@ KINDS: Final = frozenset(get_args(FailureKind))
 
 
 async def classified(
-    services: Services, agent: RegisteredAgent, given: StepInput, turn: TurnFacts, failure: ModelFailure
+    services: Services, agent: RegisteredAgent, given: StepInput, turn: TurnFacts, attempt: int, failure: ModelFailure
 ) -> FailureKind:
     """The first classification that a hook of the manifest gives; `unknown` and None leave it to the default table."""
     chain = agent.chain(CLASSIFY_CHAT_ERROR, given.classify)
@@ -32,7 +32,7 @@ async def classified(
     for hook in chain:
 
         def context(log: HookLog, hook: BoundHook = hook) -> ChatErrorContext:
-            ref = turn_ref(turn, CLASSIFY_CHAT_ERROR, str(given.step), hook.timeout)
+            ref = hook_ref(turn, hook, f"{given.step}:{attempt}")
             return ChatErrorContext(ref, log, stage="stream", messages_persisted=True, classification=failure.kind)
 
         run, _ = await dispatch.run(hook, context, failure.__cause__ or failure)

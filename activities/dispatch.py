@@ -2,16 +2,20 @@
 
 from __future__ import annotations
 
+import copy
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Generic, NoReturn, TypeVar
 
 from temporalio.exceptions import ApplicationError
 
 from everturn.activities.services import Services
+from everturn.errors import BadInput
 from everturn.hooks.contexts import HookContext
+from everturn.hooks.hook import MAX_RETURN_BYTES
 from everturn.hooks.registry import BoundHook
 from everturn.hooks.runner import HookFailed, HookRun, log_for, run_hook
+from everturn.messages import json_size
 from everturn.store.records import HookTrace
 from everturn.turns import JsonDict
 
@@ -34,15 +38,30 @@ class Dispatch(Generic[C]):
     traces: list[HookTrace] = field(default_factory=list[HookTrace])
     state: JsonDict = field(default_factory=dict[str, object])
 
+    def __post_init__(self) -> None:
+        self._stored, self.state = self.state, copy.deepcopy(self.state)
+
     async def run(self, hook: BoundHook, fresh: Callable[..., C], *lead: object) -> tuple[HookRun, C]:
         """One run; its trace is kept until `record`. `lead` are arguments before the context."""
         log = log_for(hook)
         context = fresh(log)
-        context.state.update(self.state)
+        context.state.update(copy.deepcopy(self.state))
         run = await run_hook(hook, log, *lead, context, answers=self.answers, executor=self.services.threads)
-        if run.ok:
-            self.state = dict(context.state)
-        return run, context
+        return self.adopted(run, context), context
+
+    def adopted(self, run: HookRun, context: HookContext) -> HookRun:
+        """Keeps the state that a successful run leaves; the run, or the same one as failed by an unusable state."""
+        if not run.ok:
+            return run
+        try:
+            size = json_size(context.state, "ctx.state")
+        except BadInput as error:
+            return replace(run, outcome="invalid", value=None, message=str(error))
+        if size > MAX_RETURN_BYTES:
+            message = f"left {size:,} bytes in ctx.state; the limit is {MAX_RETURN_BYTES:,}"
+            return replace(run, outcome="oversize", value=None, message=message)
+        self.state.update(copy.deepcopy(context.state))
+        return run
 
     def trace(self, run: HookRun, changed: Sequence[str] = (), message: str | None = None) -> None:
         self.traces.append(
@@ -61,12 +80,17 @@ class Dispatch(Generic[C]):
         )
 
     async def record(self) -> None:
-        """Writes the traces and the turn's state; to be called once, also when a hook failed."""
+        """Writes the traces and what changed in the turn's state; to be called once, also when a hook failed.
+
+        Only what changed: the hooks of another tool call may have written other keys meanwhile.
+        """
         store = self.services.store
         if self.traces:
             await store.record_traces(self.traces)
-        if self.state:
-            await store.merge_state(self.request_id, self.state)
+        unset = object()
+        patch = {key: value for key, value in self.state.items() if self._stored.get(key, unset) != value}
+        if patch:
+            await store.merge_state(self.request_id, patch)
 
 
 def fails_turn(run: HookRun) -> bool:

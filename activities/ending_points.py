@@ -9,7 +9,7 @@ from temporalio import activity
 from temporalio.exceptions import ApplicationError
 
 from everturn.activities.dispatch import Dispatch
-from everturn.activities.facts import turn_ref
+from everturn.activities.facts import hook_ref
 from everturn.activities.payloads import ErrorInput, HookInput, activity_name
 from everturn.activities.services import Activities
 from everturn.activities.values import error_text
@@ -40,7 +40,7 @@ class EndingPointActivities(Activities):
         )
         shown = given.error
         for hook in chain:
-            ref = turn_ref(turn, ON_CHAT_ERROR, timeout=hook.timeout)
+            ref = hook_ref(turn, hook)
 
             def context(log: HookLog, ref: Any = ref) -> ChatErrorContext:
                 return ChatErrorContext(
@@ -106,8 +106,11 @@ class EndingPointActivities(Activities):
         dispatch = Dispatch[HookContext](self._services, given.request_id, point, chain, state=turn.state)
         failures: list[HookFailed] = []
         for hook in await self._due(given.request_id, point, chain):
-            ref = turn_ref(turn, point, timeout=hook.timeout)
-            run, _ = await dispatch.run(hook, lambda log, ref=ref: make(ref, log, ended, ended.message))
+
+            def context(log: HookLog, hook: BoundHook = hook) -> HookContext:
+                return make(hook_ref(turn, hook), log, ended, ended.message)
+
+            run, _ = await dispatch.run(hook, context)
             dispatch.trace(run)
             if not run.ok:
                 failures.append(run.failure())
@@ -120,11 +123,8 @@ class EndingPointActivities(Activities):
         if activity.info().attempt == 1:
             return list(chain)
         info = await self._store.inspect(request_id)
-        done = (
-            {trace.hook for trace in info.hook_traces if trace.point == point and trace.outcome == "ok"}
-            if info
-            else set()
-        )
+        traces = info.hook_traces if info else []
+        done = {trace.hook for trace in traces if trace.point == point and trace.outcome == "ok"}
         return [hook for hook in chain if hook.name not in done]
 
 

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import copy
 import time
 from collections.abc import Sequence
 
 from temporalio import activity
 
 from everturn.hooks.contexts import StepFacts, TurnRef
+from everturn.hooks.registry import BoundHook
 from everturn.messages import text_of
 from everturn.store.records import StepRecord, ToolCall, TurnFacts
 from everturn.turns import JsonDict
@@ -27,9 +29,14 @@ def turn_ref(turn: TurnFacts, point: str, place: str = "", timeout: float = 0.0)
         attempt=activity.info().attempt,
         deadline=time.time() + timeout,
         idempotency_key=key,
-        body=turn.body,
-        state=dict(turn.state),
+        body=copy.deepcopy(turn.body),
+        state=copy.deepcopy(turn.state),
     )
+
+
+def hook_ref(turn: TurnFacts, hook: BoundHook, place: str = "") -> TurnRef:
+    """The common facts for one run of `hook`. Each hook has keys of its own: two that call the same service differ."""
+    return turn_ref(turn, hook.point, f"{place}:{hook.name}" if place else hook.name, hook.timeout)
 
 
 def step_facts(record: StepRecord, tools: Sequence[JsonDict] = ()) -> StepFacts:

@@ -4,24 +4,28 @@ from __future__ import annotations
 
 import copy
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from functools import partial
 from typing import Any, Generic, TypeVar, cast
 
 from pydantic import ValidationError
+from pydantic_core import PydanticSerializationError
 from temporalio import activity
 
 from everturn.activities.dispatch import Dispatch, denies, fail, fails_turn
-from everturn.activities.facts import step_facts, turn_ref
+from everturn.activities.facts import hook_ref, step_facts
 from everturn.activities.payloads import HookInput, TurnDecision, activity_name
 from everturn.activities.requesting import transcript
 from everturn.activities.services import Activities
 from everturn.activities.settings import STEP_INDEX_KEY, STEP_KEY, TURN_KEY, model_allowed, turn_config
+from everturn.errors import BadInput
 from everturn.hooks.contexts import HookContext, StepContext, StepResult, TurnContext
 from everturn.hooks.decisions import Block, Config, StepConfig, TurnConfig
 from everturn.hooks.log import HookLog, cut
 from everturn.hooks.points import BEFORE_STEP, BEFORE_TURN, ON_STEP_FINISH
 from everturn.hooks.registry import BoundHook, RegisteredAgent
 from everturn.hooks.runner import HookRun, edited
+from everturn.messages import dump_json
 from everturn.store.records import PromptMaterial
 from everturn.turns import JsonDict
 
@@ -56,7 +60,7 @@ class HookPointActivities(Activities):
         }
 
         def context(hook: BoundHook, now: JsonDict, log: HookLog) -> TurnContext:
-            ref = turn_ref(material.turn, BEFORE_TURN, timeout=hook.timeout)
+            ref = hook_ref(material.turn, hook)
             return TurnContext(ref, log, tools={t.name: t.info for t in agent.tools.values()}, **copy.deepcopy(now))
 
         dispatch = Dispatch[TurnContext](
@@ -85,12 +89,12 @@ class HookPointActivities(Activities):
         turn = turn_config(material.turn.config)
         view: JsonDict = {
             "model": turn.model or agent.model.name,
-            "messages": turn.messages if turn.messages is not None else transcript(material),
+            "messages": transcript(material, turn.messages),
         }
         steps = [step_facts(record) for record in material.steps]
 
         def context(hook: BoundHook, now: JsonDict, log: HookLog) -> StepContext:
-            ref = turn_ref(material.turn, BEFORE_STEP, str(step), hook.timeout)
+            ref = hook_ref(material.turn, hook, str(step))
             return StepContext(ref, log, step=step, steps=steps, **copy.deepcopy(now))
 
         dispatch = Dispatch[StepContext](
@@ -118,8 +122,11 @@ class HookPointActivities(Activities):
             self._services, given.request_id, ON_STEP_FINISH, chain, step=step, state=material.turn.state
         )
         for hook in chain:
-            ref = turn_ref(material.turn, ON_STEP_FINISH, str(step), hook.timeout)
-            run, _ = await dispatch.run(hook, lambda log, ref=ref: StepResult(ref, log, facts=facts))
+
+            def context(log: HookLog, hook: BoundHook = hook) -> StepResult:
+                return StepResult(hook_ref(material.turn, hook, str(step)), log, facts=copy.deepcopy(facts))
+
+            run, _ = await dispatch.run(hook, context)
             dispatch.trace(run)
         await dispatch.record()
 
@@ -134,43 +141,57 @@ class HookPointActivities(Activities):
         answer = Answer(config)
         for hook in dispatch.chain:
             now = {**view, **{name: getattr(answer.config, name) for name in answer.config.changed if name in view}}
-            run, seen = await dispatch.run(hook, lambda log, hook=hook, now=now: context(hook, now, log))
+            run, seen = await dispatch.run(hook, partial(context, hook, now))
             if not run.ok:
                 await self._refuse(dispatch, run, answer)
             elif isinstance(run.value, Block):
                 answer.blocked = cut(run.value.reason or Block().reason, MAX_REASON_BYTES)
                 dispatch.trace(run, ["block"])
             else:
-                _merge(dispatch, agent, run, answer, edited(now, seen) if hook.added else {})
+                given = _given(answer.config, run, edited(now, seen) if hook.added else {})
+                if isinstance(given, HookRun):
+                    await self._refuse(dispatch, given, answer)
+                else:
+                    accepted, warning = _accepted(agent, given)
+                    answer.config = answer.config.merged(accepted)
+                    dispatch.trace(run, accepted.changed, warning)
             if answer.blocked is not None:
                 break
         await dispatch.record()
         return answer
 
     async def _refuse(self, dispatch: Dispatch[X], run: HookRun, answer: Answer[K]) -> None:
-        """The failure policy: the turn fails, is blocked, or goes on as if the hook had not been there."""
+        """The failure policy: the turn fails, is blocked, or goes on as if the hook had not been there.
+
+        Only before_turn can block; a denial at another point ends the turn as an error.
+        """
         dispatch.trace(run)
         failure = run.failure()
         answer.error = str(failure)
-        if fails_turn(run):
+        if fails_turn(run) or (denies(run) and dispatch.point != BEFORE_TURN):
             await dispatch.record()
-            await self._store.save_decision(dispatch.request_id, config=None, state=None, hook_error=answer.error)
+            if dispatch.point == BEFORE_TURN:
+                await self._store.save_decision(dispatch.request_id, config=None, state=None, hook_error=answer.error)
             fail(failure)
         if denies(run):
             answer.blocked = Block().reason
 
 
-def _merge(dispatch: Dispatch[Any], agent: RegisteredAgent, run: HookRun, answer: Answer[K], edits: JsonDict) -> None:
-    kind = type(answer.config)
+def _given(config: K, run: HookRun, edits: JsonDict) -> K | HookRun:
+    """What a run answered, its in-place edits first; the run as `invalid` if those cannot be used."""
     try:
-        given = kind.model_validate(edits).merged(run.value) if run.value is not None else kind.model_validate(edits)
+        given = type(config).model_validate(edits)
+        dump_json(given.as_json(), "the edited context")
     except ValidationError as error:
-        answer.error = f"{run.hook.point} of hook {run.hook.name!r} left an invalid context: {error.errors()[0]['msg']}"
-        dispatch.trace(run, message=answer.error)
-        return
-    accepted, warning = _accepted(agent, given)
-    answer.config = answer.config.merged(accepted)
-    dispatch.trace(run, accepted.changed, warning)
+        field = ".".join(str(part) for part in error.errors()[0]["loc"])
+        return _invalid(run, f"left an invalid context: {field}: {error.errors()[0]['msg']}")
+    except (BadInput, PydanticSerializationError) as error:
+        return _invalid(run, f"left an invalid context: {error}")
+    return given.merged(run.value) if run.value is not None else given
+
+
+def _invalid(run: HookRun, message: str) -> HookRun:
+    return replace(run, outcome="invalid", value=None, message=message)
 
 
 def _accepted(agent: RegisteredAgent, given: K) -> tuple[K, str | None]:
@@ -184,12 +205,13 @@ def _accepted(agent: RegisteredAgent, given: K) -> tuple[K, str | None]:
     if messages is not None and not all(message.get("role") in ROLES for message in messages):
         drop["messages"] = "messages are not in OpenAI's chat format (each needs a role)"
     unknown = [name for name in active or [] if name not in agent.tools]
+    warnings = list(drop.values())
     if unknown:
-        drop["active_tools"] = f"active_tools names unknown tools: {', '.join(unknown)}"
-    if not drop:
+        warnings.append(f"active_tools names unknown tools: {', '.join(unknown)}")
+    if not warnings:
         return given, None
     kept = {name: getattr(given, name) for name in given.changed if name not in drop}
-    return type(given).model_construct(set(kept), **kept), "ignored: " + "; ".join(drop.values())
+    return type(given).model_construct(set(kept), **kept), "ignored: " + "; ".join(warnings)
 
 
 def _step(material: PromptMaterial, step: int) -> Any:

@@ -161,7 +161,7 @@ class ModelStepActivities(Activities):
         failure: ModelFailure,
     ) -> ApplicationError:
         """Notes the failure and decides whether Temporal is to try again, and when."""
-        kind = await classified(self._services, agent, given, material.turn, failure)
+        kind = await classified(self._services, agent, given, material.turn, opening.attempt, failure)
         retry_in = None
         if kind in ("rate_limit", "transient") and opening.failures + 1 < MODEL_ATTEMPTS:
             retry_in = failure.retry_after

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from dataclasses import replace
+
 from everturn.activities.models.lanes import ResolvedModel
 from everturn.activities.models.prompt import Prompt, build_prompt
 from everturn.activities.models.quirks import quirks_of
@@ -12,13 +15,14 @@ from everturn.store.records import PromptMaterial
 from everturn.turns import JsonDict
 
 
-def transcript(material: PromptMaterial) -> list[JsonDict]:
-    """What the model would see, in OpenAI's chat format, without the system prompt."""
-    return build_prompt(material, "").messages
+def transcript(material: PromptMaterial, override: Sequence[JsonDict] | None = None) -> list[JsonDict]:
+    """What the model would see, in OpenAI's chat format, without the system prompt. override: of the turn's config."""
+    return build_prompt(material, "", override=override).messages
 
 
 def step_prompt(settings: StepSettings, material: PromptMaterial, model: str) -> Prompt:
-    return build_prompt(material, settings.system, override=settings.messages, quirks=quirks_of(model))
+    given = replace(material, steps=[]) if settings.whole else material
+    return build_prompt(given, settings.system, override=settings.messages, quirks=quirks_of(model))
 
 
 def model_request(

@@ -17,11 +17,13 @@ STEP_INDEX_KEY: Final = "step_index"
 
 @dataclass(frozen=True, slots=True)
 class StepSettings:
-    """messages: what the model sees instead of the transcript, None for the transcript. Timeouts are seconds."""
+    """messages: what the model sees instead of the transcript, None for the transcript. whole: they stand for the steps
+    of the turn too. Timeouts are seconds."""
 
     model: Model
     system: str
     messages: list[JsonDict] | None
+    whole: bool
     tools: list[str]
     tool_choice: str | JsonDict | None
     temperature: float | None
@@ -58,6 +60,7 @@ def step_settings(agent: RegisteredAgent, config: JsonDict, step: int) -> StepSe
         model=_model(agent, first(now.model, turn.model)),
         system=first(now.system, turn.system, author.system) or "",
         messages=first(now.messages, turn.messages),
+        whole=now.messages is not None,
         tools=_active(agent, turn.active_tools, now.active_tools),
         tool_choice=first(now.tool_choice, turn.tool_choice, author.tool_choice),
         temperature=first(turn.temperature, author.temperature),

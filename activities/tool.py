@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 import asyncio
-import contextvars
 import inspect
 import time
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator
 from dataclasses import dataclass, replace
 from datetime import timedelta
 from typing import Any, Final, cast
@@ -22,6 +21,7 @@ from everturn.activities.running import Interrupted, stopped_here, until_interru
 from everturn.activities.services import Activities
 from everturn.activities.values import NotJsonError, as_json, error_text, for_model
 from everturn.chunks import TOOL_OUTPUT_AVAILABLE, TOOL_PROGRESS, Event
+from everturn.hooks.calling import invoke
 from everturn.hooks.cancel import CancelFlag
 from everturn.hooks.contexts import ToolContext
 from everturn.hooks.tools import Tool, ToolInputError
@@ -131,15 +131,7 @@ class ToolActivities(Activities):
         function = run.tool.function
         if inspect.isasyncgenfunction(function):
             return await self._generated(run, cast(AsyncIterator[object], function(**arguments)))
-        if inspect.iscoroutinefunction(function):
-            return as_json(await function(**arguments))
-        result = await self._in_thread(function, arguments)
-        return as_json(await result if inspect.isawaitable(result) else result)
-
-    async def _in_thread(self, function: Callable[..., Any], arguments: JsonDict) -> object:
-        context = contextvars.copy_context()
-        loop = asyncio.get_running_loop()
-        return await loop.run_in_executor(self._services.threads, lambda: context.run(function, **arguments))
+        return as_json(await invoke(function, self._services.threads, **arguments))
 
     async def _generated(self, run: ToolRun, values: AsyncIterator[object]) -> object:
         """Each value is shown to clients as preliminary; the last one is the result."""

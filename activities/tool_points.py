@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import copy
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import Any, Final, cast
 
 from temporalio import activity
 
 from everturn.activities.dispatch import Dispatch, denies
-from everturn.activities.facts import turn_ref
+from everturn.activities.facts import hook_ref
 from everturn.activities.outcomes import call_done, outcome_events
 from everturn.activities.payloads import CallDecision, CallInput, activity_name
 from everturn.activities.requesting import transcript
@@ -23,6 +23,9 @@ from everturn.hooks.runner import HookRun, edited
 from everturn.hooks.tools import Tool, ToolInputError
 from everturn.store.records import SETTLED_CALLS, ToolCall
 from everturn.turns import JsonDict
+
+WITHHELD_TEXT: Final = "The result of this call is withheld: it could not be checked."
+"""Shown instead of an output when a hook with on_error="deny" failed."""
 
 
 @dataclass
@@ -70,7 +73,7 @@ class ToolPointActivities(Activities):
         )
         shown = call
         for hook in chain:
-            ref = turn_ref(turn, AFTER_TOOL_CALL, given.tool_call_id, hook.timeout)
+            ref = hook_ref(turn, hook, given.tool_call_id)
 
             def context(log: HookLog, ref: Any = ref, shown: ToolCall = shown) -> ToolCallResultContext:
                 return ToolCallResultContext(
@@ -80,7 +83,7 @@ class ToolPointActivities(Activities):
                     tool_call_id=shown.tool_call_id,
                     step=shown.step,
                     input=copy.deepcopy(shown.input),
-                    model_input=copy.deepcopy(shown.model_input or shown.input),
+                    model_input=copy.deepcopy(shown.input if shown.model_input is None else shown.model_input),
                     output=copy.deepcopy(shown.output),
                     error=shown.error,
                     success=shown.error is None,
@@ -111,7 +114,7 @@ class ToolPointActivities(Activities):
         verdict = Verdict(copy.deepcopy(call.input or {}))
         with self._services.running.enter(given.request_id) as cancelled:
             for hook in chain:
-                ref = turn_ref(material.turn, BEFORE_TOOL_CALL, given.tool_call_id, hook.timeout)
+                ref = hook_ref(material.turn, hook, given.tool_call_id)
 
                 def context(log: HookLog, ref: Any = ref) -> ToolCallContext:
                     return ToolCallContext(
@@ -147,8 +150,7 @@ class ToolPointActivities(Activities):
             return None
         try:
             tool.validated(verdict.input)
-            as_json(verdict.input)
-        except (ToolInputError, NotJsonError) as error:
+        except ToolInputError as error:
             return await self._settle(given, replace(as_run, state="error", error=str(error)))
         await self._store.amend_call(given.request_id, given.tool_call_id, verdict.input)
         return None
@@ -174,9 +176,19 @@ def _apply(run: HookRun, edits: JsonDict, verdict: Verdict) -> list[str]:
         verdict.substitute = answer
         return ["substitute"]
     new = answer.input if answer is not None and answer.input is not None else edits.get("input")
-    if new is None:
-        return []
-    verdict.input = new
+    return [] if new is None else _rewrite(run, new, verdict)
+
+
+def _rewrite(run: HookRun, new: object, verdict: Verdict) -> list[str]:
+    try:
+        plain = as_json(new)
+    except NotJsonError:
+        plain = None
+    if isinstance(plain, dict):
+        verdict.input = cast(JsonDict, plain)
+    else:
+        changed = f"{run.hook.point} of hook {run.hook.name!r} rewrote the input to {type(new).__name__}"
+        verdict.failed = f"{changed}, which is no JSON object; the tool was not run"
     return ["input"]
 
 
@@ -191,6 +203,8 @@ def _substituted(call: ToolCall, answer: Substitute) -> ToolCall:
 
 def _presented(run: HookRun, edits: JsonDict, shown: ToolCall) -> tuple[ToolCall, list[str], str | None]:
     """The call as it is to be shown after this hook, what changed, and a warning. The raw output is kept."""
+    if denies(run):
+        return replace(shown, output=None, error=WITHHELD_TEXT, raw_output=_raw(shown)), ["output"], None
     if run.ok and isinstance(run.value, Replace):
         new = run.value.output
     elif run.ok and run.hook.added and "output" in edits:
@@ -201,5 +215,9 @@ def _presented(run: HookRun, edits: JsonDict, shown: ToolCall) -> tuple[ToolCall
         plain, _ = for_model(as_json(new))
     except NotJsonError as error:
         return shown, [], f"ignored: {error}"
-    raw = shown.raw_output if shown.raw_output is not None else shown.output
-    return replace(shown, output=plain, error=None, raw_output=raw), ["output"], None
+    return replace(shown, output=plain, error=None, raw_output=_raw(shown)), ["output"], None
+
+
+def _raw(call: ToolCall) -> object:
+    """What the tool itself returned."""
+    return call.raw_output if call.raw_output is not None else call.output

@@ -36,8 +36,12 @@ class Hooks(HookMethods):
     """Subclass it, override the points you need, and list an object of it in `Agent.hooks`.
 
     name: shown in traces, unique per agent; default: the class name. tools: shell-style patterns; only tool calls that
-    fit reach `before_tool_call` and `after_tool_call`. timeout: seconds a run. on_error: what a raise, a timeout, an
-    invalid or oversized answer does: "continue" leaves the turn as it was, "raise" fails it, "deny" blocks.
+    fit reach `before_tool_call` and `after_tool_call`. timeout: seconds a run.
+
+    on_error: what a raise, a timeout, an invalid or oversized answer does. "continue" leaves the turn as it was.
+    "raise" counts like a raise of the agent's own method. "deny" refuses: the turn (in `before_turn` with a block, in
+    `before_step` as an error), the tool call, or the tool's output (in `after_tool_call`). Points that only observe
+    are traced in every case.
     """
 
     name: str | None = None

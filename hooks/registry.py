@@ -5,11 +5,11 @@ from __future__ import annotations
 import inspect
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
-from typing import Any, cast
+from typing import Any, cast, get_args
 
 from everturn.errors import BadInput, InvalidAgent, UnknownAgent
 from everturn.hooks.agent import Agent, Model
-from everturn.hooks.hook import Hooks
+from everturn.hooks.hook import Hooks, OnError
 from everturn.hooks.order import ordered
 from everturn.hooks.points import HOOK_POINTS, implements
 from everturn.hooks.tools import Tool, matches, tool
@@ -133,6 +133,7 @@ def _chains(name: str, agent: Agent) -> dict[str, tuple[BoundHook, ...]]:
             raise InvalidAgent(
                 f"agent {name!r}: {hook!r} in `hooks` is no Hooks object; pass an instance of a Hooks subclass"
             )
+        _check_options(name, hook)
     added = ordered(name, agent.hooks)
     if any(hook.label == AGENT_HOOK for hook in added):
         raise InvalidAgent(f"agent {name!r}: a hook may not be named {AGENT_HOOK!r}, the agent's own methods are")
@@ -145,6 +146,16 @@ def _chains(name: str, agent: Agent) -> dict[str, tuple[BoundHook, ...]]:
         if chain:
             chains[point] = tuple(chain)
     return chains
+
+
+def _check_options(agent: str, hook: Hooks) -> None:
+    where = f"agent {agent!r}: hook {hook.label!r}"
+    if hook.on_error not in get_args(OnError):
+        raise InvalidAgent(f"{where} has on_error={hook.on_error!r}; use one of {', '.join(get_args(OnError))}")
+    if not hook.timeout > 0:
+        raise InvalidAgent(f"{where} has timeout={hook.timeout!r}; it must be more than 0 seconds")
+    if isinstance(hook.tools, str):
+        raise InvalidAgent(f"{where} has tools={hook.tools!r}; give a set of patterns: {{{hook.tools!r}}}")
 
 
 def _check_signature(agent: str, hook: BoundHook) -> None:

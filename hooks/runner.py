@@ -3,16 +3,14 @@
 from __future__ import annotations
 
 import asyncio
-import contextvars
-import inspect
 import time
-from collections.abc import Callable
 from concurrent.futures import Executor
 from dataclasses import dataclass, field
 from typing import Any, Literal
 
 from pydantic_core import PydanticSerializationError, to_json
 
+from everturn.hooks.calling import invoke
 from everturn.hooks.contexts import HookContext
 from everturn.hooks.decisions import Config
 from everturn.hooks.log import HookLog, cut
@@ -66,7 +64,7 @@ async def run_hook(
     started = time.monotonic()
     outcome: Outcome = "ok"
     value, message, cause = None, None, None
-    task = asyncio.ensure_future(_call(hook.function, args, executor))
+    task = asyncio.ensure_future(invoke(hook.function, executor, *args))
     try:
         done, _ = await asyncio.wait({task}, timeout=hook.timeout)
     except asyncio.CancelledError:
@@ -83,15 +81,7 @@ async def run_hook(
         value = task.result()
         outcome, message = _check_answer(hook, value, answers)
     elapsed = round((time.monotonic() - started) * 1000)
-    return HookRun(hook, outcome, value if outcome == "ok" else None, message, elapsed, log.lines, cause)
-
-
-async def _call(function: Callable[..., Any], args: tuple[object, ...], executor: Executor) -> object:
-    if inspect.iscoroutinefunction(function):
-        return await function(*args)
-    context = contextvars.copy_context()
-    result = await asyncio.get_running_loop().run_in_executor(executor, lambda: context.run(function, *args))
-    return await result if inspect.isawaitable(result) else result
+    return HookRun(hook, outcome, value if outcome == "ok" else None, message, elapsed, list(log.lines), cause)
 
 
 def _check_answer(hook: BoundHook, value: object, answers: tuple[type, ...]) -> tuple[Outcome, str | None]:
@@ -100,16 +90,21 @@ def _check_answer(hook: BoundHook, value: object, answers: tuple[type, ...]) -> 
     if not isinstance(value, answers):
         expected = ", ".join(kind.__name__ for kind in answers)
         return "invalid", f"returned {type(value).__name__}; expected {expected or 'nothing'} or None"
-    if hook.owner is None:
-        return "ok", None
     try:
-        size = len(to_json(value.as_json() if isinstance(value, Config) else value))
+        size = _size(value)
     except (PydanticSerializationError, ValueError, RecursionError) as error:
         return "invalid", f"its answer has no JSON form: {error}"
-    limit = hook.owner.max_return_bytes
-    if size > limit:
+    limit = hook.owner.max_return_bytes if hook.owner else None
+    if limit is not None and size > limit:
         return "oversize", f"returned {size:,} bytes; the limit is {limit:,}"
     return "ok", None
+
+
+def _size(value: object) -> int:
+    """Bytes of an answer as JSON."""
+    if isinstance(value, Exception):
+        return len(str(value).encode(errors="replace"))
+    return len(to_json(value.as_json() if isinstance(value, Config) else value))
 
 
 def edited(before: dict[str, Any], context: HookContext) -> dict[str, Any]:

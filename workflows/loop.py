@@ -16,7 +16,7 @@ from everturn.workflows.view import TurnView
 @dataclass(frozen=True)
 class LoopEnd:
     """How the loop ended, before anything is stored. stage: where an error arose. text: the reply of a block.
-    foreign: the request id belongs to another turn, which must not be touched."""
+    foreign: the request id belongs to another turn, which must not be touched. classification: of a model's failure."""
 
     status: TurnStatus
     stop_reason: StopReason | None = None
@@ -24,6 +24,7 @@ class LoopEnd:
     stage: str = "stream"
     text: str | None = None
     foreign: bool = False
+    classification: str | None = None
 
 
 class Loop:

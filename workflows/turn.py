@@ -214,15 +214,26 @@ class TurnWorkflow:
         message = (
             cause.message if isinstance(cause, ApplicationError) else f"{error.activity_type} did not complete: {cause}"
         )
-        return LoopEnd("error", "error", TurnError(kind, message), stage)
+        return LoopEnd("error", "error", TurnError(kind, message), stage, classification=_classification(cause))
 
     async def _shown(self, end: LoopEnd) -> LoopEnd:
-        """The error as the author's on_chat_error wants it shown; asked once, whichever stage failed."""
+        """The error as the author's on_chat_error wants it shown; asked once, whichever stage failed.
+
+        The hook may also cancel the turn, which then ends as aborted.
+        """
         names = self._points("on_chat_error")
         if not names or end.error is None or end.status != "error":
             return end
-        given = ErrorInput(self._turn.request_id, self._turn.agent, names, end.stage, end.error)
-        return LoopEnd(end.status, end.stop_reason, await self._arrows.on_chat_error(given), end.stage, end.text)
+        given = ErrorInput(self._turn.request_id, self._turn.agent, names, end.stage, end.error, end.classification)
+        cancelled_before = self._arrows.stopping
+        try:
+            shown = await self._arrows.on_chat_error(given)
+        except ActivityError as error:
+            workflow.logger.warning("on_chat_error failed; the original error is shown", exc_info=error)
+            return end
+        if self._arrows.stopping and not cancelled_before:
+            return LoopEnd("aborted", "cancelled")
+        return replace(end, error=shown)
 
     async def _afterwards(self, outcome: TurnOutcome) -> None:
         for point, arrow in (
@@ -242,6 +253,15 @@ class TurnWorkflow:
 
     def _show(self) -> None:
         workflow.set_current_details(self._view.markdown())
+
+
+def _classification(cause: BaseException | None) -> str | None:
+    """What the model step found out about its failure."""
+    if not isinstance(cause, ApplicationError) or not cause.details or not isinstance(cause.details[0], dict):
+        return None
+    facts: dict[str, object] = cause.details[0]  # pyright: ignore[reportUnknownVariableType] - JSON of our own
+    found = facts.get("classification")
+    return found if isinstance(found, str) else None
 
 
 def _refused(begun: Begun) -> LoopEnd:

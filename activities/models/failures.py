@@ -37,7 +37,8 @@ class ModelFailure(Exception):
         retry_after: float | None = None,
     ) -> None:
         super().__init__(message)
-        self.kind, self.code, self.message = kind, code, message
+        self.kind: FailureKind = kind
+        self.code, self.message = code, message
         self.detail, self.status, self.retry_after = detail, status, retry_after
 
     @property
