@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-import base64
 import json
 from typing import Any, Final
 
-from pydantic_core import PydanticSerializationError, to_jsonable_python
+from pydantic_core import PydanticSerializationError, to_json
 
 from everturn.hooks.log import cut
 
@@ -20,16 +19,18 @@ class NotJsonError(TypeError):
 
 
 def as_json(value: object) -> Any:
-    """`value` as plain JSON data: pydantic models, dataclasses, dates, sets, enums, bytes (text, or base64) included.
+    """`value` as plain JSON data: pydantic models, dataclasses, dates, sets, enums, NaN ("NaN") and bytes included.
 
-    Raises NotJsonError.
+    Bytes become text if all of them are UTF-8, else base64 in its URL-safe form. Raises NotJsonError.
     """
+    plain = bytes(value) if isinstance(value, memoryview) else value
     try:
-        plain = to_jsonable_python(_bytes_as_text(value), inf_nan_mode="strings")
-        json.dumps(plain, allow_nan=False).encode()
+        try:
+            return json.loads(to_json(plain, inf_nan_mode="strings", bytes_mode="utf8"))
+        except PydanticSerializationError:
+            return json.loads(to_json(plain, inf_nan_mode="strings", bytes_mode="base64"))
     except (PydanticSerializationError, ValueError, RecursionError) as error:
         raise NotJsonError(f"the tool returned {type(value).__name__}, which has no JSON form: {error}") from error
-    return plain
 
 
 def for_model(value: object) -> tuple[object, bool]:
@@ -46,13 +47,3 @@ def error_text(error: BaseException) -> str:
     text = str(error).strip()
     name = type(error).__name__
     return cut(f"{name}: {text}" if text else name, MAX_ERROR_BYTES)
-
-
-def _bytes_as_text(value: object) -> object:
-    if isinstance(value, bytes | bytearray | memoryview):
-        raw = bytes(value)
-        try:
-            return raw.decode()
-        except UnicodeDecodeError:
-            return base64.b64encode(raw).decode()
-    return value

@@ -1,12 +1,13 @@
-"""A running system for one test: worker and client in this process, real Temporal, real store, scripted model server."""
+"""A running system for one test: worker and client in this process, real Temporal, store and model server."""
 
 from __future__ import annotations
 
 import asyncio
 import json
+import sqlite3
 import uuid
-from collections.abc import AsyncIterator, Sequence
-from contextlib import asynccontextmanager
+from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
+from contextlib import aclosing, asynccontextmanager
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -43,6 +44,36 @@ class Lab:
     async def submit(self, thread: str, text: str, agent: str = "agent", **options: Any) -> Turn:
         return await self.chat.submit(thread, text, agent=agent, **options)
 
+    async def play(self, script: str, thread: str | None = None, **options: Any) -> Turn:
+        """Submits a scenario; the thread's name is part of the message, so that `asked` finds the requests."""
+        thread = thread or self.thread()
+        return await self.submit(thread, f"[[{script}]] {thread}", **options)
+
+    def asked(self, turn: Turn) -> list[LogRecord]:
+        """The requests that the model server got for the thread of a turn."""
+        return self.requests(turn.thread_id)
+
+    async def until(self, turn: Turn, kind: str) -> Chunk:
+        """The turn's first chunk of this type."""
+        async with asyncio.timeout(WAIT), aclosing(turn.stream()) as stream:  # type: ignore[type-var]  # a generator
+            async for chunk in stream:
+                if chunk.type == kind:
+                    return chunk
+        raise AssertionError(f"the stream ended without {kind}")
+
+    async def storeless(self) -> ChatClient:
+        """A client that reaches Temporal only."""
+        return await ChatClient.connect(self.client, task_queue=self.task_queue)
+
+    def stored_text(self) -> str:
+        """Every row of the SQLite store as SQL."""
+        with sqlite3.connect(self.store_url.removeprefix("sqlite:///")) as connection:
+            return "\n".join(connection.iterdump())
+
+    async def raw_history(self, turn: Turn) -> str:
+        """The turn's history as Temporal has it, payloads included."""
+        return "\n".join(event.SerializeToString().decode(errors="replace") for event in await self.history(turn))
+
     async def chunks(self, turn: Turn, after: int = 0) -> list[Chunk]:
         async with asyncio.timeout(WAIT):
             return [chunk async for chunk in turn.stream(after)]
@@ -54,6 +85,22 @@ class Lab:
     async def history(self, turn: Turn) -> list[Any]:
         handle = self.client.get_workflow_handle(workflow_id(turn.request_id))
         return [event async for event in handle.fetch_history_events()]
+
+
+def shown_text(chunks: Sequence[Chunk]) -> str:
+    """The text that a client shows in the end: without the attempts that were declared void."""
+    void = {(c.data["step"], c.data["attempt"]) for c in chunks if c.type == "data-reset"}
+    return "".join(c.data["delta"] for c in chunks if c.type == "text-delta" and (c.step, c.attempt) not in void)
+
+
+async def eventually(check: Callable[[], Awaitable[bool]], what: str, seconds: float = WAIT) -> None:
+    """Waits for a condition that nobody announces."""
+    try:
+        async with asyncio.timeout(seconds):
+            while not await check():
+                await asyncio.sleep(0.01)
+    except TimeoutError:
+        raise AssertionError(f"not within {seconds:g} s: {what}") from None
 
 
 def scripted(server: ScriptedModelServer) -> Model:
@@ -72,7 +119,8 @@ def make_agent(
 ) -> Agent:
     """An agent on the scripted model."""
     given = {"name": name, "model": scripted(server), "tools": tuple(tools), "hooks": tuple(hooks), **attributes}
-    return type("LabAgent", (base,), given)()
+    agent: Agent = type("LabAgent", (base,), given)()
+    return agent
 
 
 @asynccontextmanager
@@ -99,7 +147,8 @@ async def running_lab(
             ready.cancel()
             if task.done():
                 task.result()
-        chat = await ChatClient.connect(client, task_queue=task_queue, store=store)
+        previews = given.history_previews
+        chat = await ChatClient.connect(client, task_queue=task_queue, store=store, history_previews=previews)
         yield Lab(chat, store, client, server, task_queue, store_url, started)
     finally:
         await asyncio.gather(*(worker.shutdown() for worker in started), return_exceptions=True)

@@ -40,7 +40,7 @@ async def test_two_sequential_tool_calls_make_three_steps_and_a_short_history(
     start_lab: StartLab, scripted_server: ScriptedModelServer
 ) -> None:
     async with start_lab(make_agent(scripted_server, tools=[add])) as lab:
-        turn = await lab.submit(lab.thread(), "[[tools calls=2 sequential=1 args='{\"a\": 1, \"b\": 2}']]")
+        turn = await lab.submit(lab.thread(), '[[tools calls=2 sequential=1 args=\'{"a": 1, "b": 2}\']]')
         result = await turn.result(20)
         assert (result.status, result.steps) == ("completed", 3)
         info = await turn.info()
@@ -59,7 +59,7 @@ async def test_messages_sent_while_a_turn_runs_are_answered_one_by_one_in_order(
         await asyncio.gather(*(turn.result(30) for turn in turns))
         texts = [message.text for message in await lab.chat.messages(thread)]
         assert texts == [t for i in range(4) for t in (f"[[say text=answer{i} delay_ms=30]]", f"answer{i}")]
-        last = lab.requests(f"say text=answer3")[-1].body["messages"]
+        last = lab.requests("say text=answer3")[-1].body["messages"]
         assert [m["content"] for m in last if m["role"] == "assistant"] == ["answer0", "answer1", "answer2"]
 
 
