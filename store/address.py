@@ -17,7 +17,7 @@ _POSTGRES: Final = ("postgresql", "postgres")
 
 @dataclass(frozen=True, slots=True)
 class Address:
-    """Where a store is. safe: the address for people; passwords are masked, or left out. path: the file of a SQLite store."""
+    """Where a store is. safe: the address for people, without passwords. path: the file of a SQLite store."""
 
     url: URL = field(repr=False)
     safe: str

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from datetime import datetime
+from typing import Final
 
-from sqlalchemy import Connection, delete, insert, select, update
+from sqlalchemy import Connection, bindparam, delete, insert, select
 
 from everturn.chunks import ERROR, QUEUED, START, Event
 from everturn.errors import BadInput, ThreadBusy
@@ -12,14 +13,25 @@ from everturn.ids import assistant_message_id, user_message_id
 from everturn.messages import Part
 from everturn.store.columns import AnyRow, from_epoch, now
 from everturn.store.events import EventLog
-from everturn.store.locks import find_turn, insert_or_ignore, lock_thread, lock_turn, thread_of
+from everturn.store.locks import (
+    find_turn,
+    insert_or_ignore,
+    lock_thread,
+    lock_turn,
+    thread_of,
+    update_thread,
+    update_turn,
+)
 from everturn.store.queue import Waiting, ahead_of
 from everturn.store.records import Admission, Admitted
 from everturn.store.rows import error_values, principal_value
 from everturn.store.tables import drafts, messages, stream_events, threads, turns
 from everturn.turns import TERMINAL, JsonDict, TurnError
 
-BUSY = "ThreadBusy"
+BUSY: Final = "ThreadBusy"
+_QUEUE: Final = select(turns.c.request_id, turns.c.submitted_at, turns.c.after_request_id).where(
+    turns.c.thread_id == bindparam("thread"), turns.c.status == "queued"
+)
 
 
 def begin(connection: Connection, admission: Admission) -> Admitted:
@@ -56,8 +68,7 @@ def put_draft(connection: Connection, request_id: str, parts: list[Part]) -> Non
 
 def queue_of(connection: Connection, thread_id: str) -> list[Waiting]:
     """The queued turns of a thread, in no order."""
-    query = select(turns.c.request_id, turns.c.submitted_at, turns.c.after_request_id)
-    rows = connection.execute(query.where(turns.c.thread_id == thread_id, turns.c.status == "queued"))
+    rows = connection.execute(_QUEUE, {"thread": thread_id})
     return [Waiting(row.request_id, row.submitted_at, row.after_request_id) for row in rows]
 
 
@@ -108,7 +119,7 @@ def _over(turn: AnyRow, admission: Admission) -> Admitted:
 
 def _adopt(connection: Connection, turn: AnyRow, admission: Admission) -> Admitted:
     if turn.run_id != admission.run_id:
-        _update(connection, turn.request_id, {"run_id": admission.run_id})
+        update_turn(connection, turn.request_id, run_id=admission.run_id)
     return Admitted("run", manifest=turn.manifest or {})
 
 
@@ -158,11 +169,7 @@ def _run(connection: Connection, thread: AnyRow, turn: AnyRow, admission: Admiss
         position += 1
         _insert_user_message(connection, admission, parts, position, asked_at)
     continued = _message_to_continue(connection, turn)
-    connection.execute(
-        update(threads)
-        .where(threads.c.thread_id == turn.thread_id)
-        .values(running_request_id=turn.request_id, last_position=position)
-    )
+    update_thread(connection, turn.thread_id, running_request_id=turn.request_id, last_position=position)
     log = EventLog(turn.request_id, turn.last_seq)
     message_id = continued or assistant_message_id(turn.request_id)
     facts = {"messageId": message_id, "requestId": turn.request_id, "threadId": turn.thread_id}
@@ -197,19 +204,18 @@ def _take_parts(connection: Connection, admission: Admission) -> list[Part] | No
 def _insert_user_message(
     connection: Connection, admission: Admission, parts: list[Part], position: int, asked_at: datetime
 ) -> None:
-    connection.execute(
-        insert(messages).values(
-            message_id=user_message_id(admission.request_id),
-            thread_id=admission.thread_id,
-            position=position,
-            role="user",
-            request_id=admission.request_id,
-            parts=parts,
-            metadata=admission.message_metadata or None,
-            hidden=False,
-            created_at=asked_at,
-        )
-    )
+    message = {
+        "message_id": user_message_id(admission.request_id),
+        "thread_id": admission.thread_id,
+        "position": position,
+        "role": "user",
+        "request_id": admission.request_id,
+        "parts": parts,
+        "metadata": admission.message_metadata or None,
+        "hidden": False,
+        "created_at": asked_at,
+    }
+    connection.execute(insert(messages), message)
 
 
 def _message_to_continue(connection: Connection, turn: AnyRow) -> str | None:
@@ -224,7 +230,3 @@ def _message_to_continue(connection: Connection, turn: AnyRow) -> str | None:
     )
     row = connection.execute(newest).one_or_none()
     return row.message_id if row is not None and row.role == "assistant" and not row.hidden else None
-
-
-def _update(connection: Connection, request_id: str, values: JsonDict) -> None:
-    connection.execute(update(turns).where(turns.c.request_id == request_id).values(**values))

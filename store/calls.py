@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import Final
 
-from sqlalchemy import Connection, select, update
+from sqlalchemy import Connection, bindparam, select, update
 
 from everturn.chunks import Event
 from everturn.errors import BadInput
@@ -15,6 +16,10 @@ from everturn.store.records import SETTLED_CALLS, ToolCall, ToolOpening
 from everturn.store.rows import CALL, call_of, outcome_values
 from everturn.store.tables import tool_calls
 from everturn.turns import TERMINAL, JsonDict
+
+_MINE: Final = (tool_calls.c.request_id == bindparam("turn")) & (tool_calls.c.tool_call_id == bindparam("call"))
+_FIND: Final = select(*CALL).where(_MINE)
+_UPDATE: Final = update(tool_calls).where(_MINE)
 
 
 def open_call(
@@ -100,13 +105,11 @@ def present_call(connection: Connection, request_id: str, call: ToolCall, events
 
 
 def _find(connection: Connection, request_id: str, tool_call_id: str) -> AnyRow:
-    query = select(*CALL).where(tool_calls.c.request_id == request_id, tool_calls.c.tool_call_id == tool_call_id)
-    row = connection.execute(query).one_or_none()
+    row = connection.execute(_FIND, {"turn": request_id, "call": tool_call_id}).one_or_none()
     if row is None:
         raise BadInput(f"turn {request_id!r} has no tool call {tool_call_id!r}; commit its step first")
     return row
 
 
 def _update(connection: Connection, request_id: str, tool_call_id: str, values: JsonDict) -> None:
-    mine = (tool_calls.c.request_id == request_id) & (tool_calls.c.tool_call_id == tool_call_id)
-    connection.execute(update(tool_calls).where(mine).values(**values))
+    connection.execute(_UPDATE, {"turn": request_id, "call": tool_call_id, **values})

@@ -50,11 +50,14 @@ def clean(value: Any) -> Any:
     if isinstance(value, float):
         return value if math.isfinite(value) else None
     if isinstance(value, Mapping):
-        mapping: Mapping[Any, Any] = value
-        return {clean_text(key) if isinstance(key, str) else key: clean(item) for key, item in mapping.items()}
+        return _clean_mapping(cast(Any, value))
     if isinstance(value, list | tuple):
         return [clean(item) for item in cast(list[Any], value)]
     return value
+
+
+def _clean_mapping(mapping: Mapping[Any, Any]) -> dict[Any, Any]:
+    return {clean_text(key) if isinstance(key, str) else key: clean(item) for key, item in mapping.items()}
 
 
 def clean_text(text: str) -> str:

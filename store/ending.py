@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from datetime import datetime
+from typing import Final
 
-from sqlalchemy import Connection, delete, insert, select, update
+from sqlalchemy import Connection, bindparam, delete, insert, select, update
 
 from everturn.chunks import (
     ABORT,
@@ -23,17 +24,28 @@ from everturn.store.admission import queue_of
 from everturn.store.assembly import parts_of_steps, parts_of_stream, text_part
 from everturn.store.columns import AnyRow, now
 from everturn.store.events import EventLog
-from everturn.store.locks import lock_thread, lock_turn, thread_of
+from everturn.store.locks import lock_thread, lock_turn, thread_of, update_thread, update_turn
 from everturn.store.queue import first_of
 from everturn.store.records import SETTLED_CALLS, Ended, Ending, StepRecord
 from everturn.store.rows import ENDED, MESSAGE, ended_of, error_values, message_of, usage_of
 from everturn.store.steps import stored_steps
-from everturn.store.tables import drafts, messages, stream_events, threads, tool_calls, turns
+from everturn.store.tables import drafts, messages, stream_events, tool_calls, turns
 from everturn.turns import TERMINAL, JsonDict, Usage
 
 INTERRUPTED = "the turn ended before this tool call had a result"
 _KEEPS_PARTIAL = ("aborted", "error")
 _FALLBACK_ERROR = "the turn failed"
+_MINE: Final = turns.c.request_id == bindparam("turn")
+_STATUS: Final = select(turns.c.status).where(_MINE)
+_ENDED: Final = select(*ENDED).where(_MINE)
+_MESSAGE: Final = select(*MESSAGE).where(messages.c.message_id == bindparam("message"))
+_DELETE_DRAFT: Final = delete(drafts).where(drafts.c.request_id == bindparam("turn"))
+_IS_OPEN: Final = (tool_calls.c.request_id == bindparam("turn")) & tool_calls.c.state.not_in(sorted(SETTLED_CALLS))
+_OPEN_CALLS: Final = (
+    select(tool_calls.c.tool_call_id, tool_calls.c.step)
+    .where(_IS_OPEN)
+    .order_by(tool_calls.c.step, tool_calls.c.number)
+)
 
 
 def finish(connection: Connection, ending: Ending) -> Ended:
@@ -64,15 +76,14 @@ def persist_message(connection: Connection, request_id: str) -> Message | None:
     parts = _parts(connection, turn, ending) if turn.status not in TERMINAL else []
     if parts:
         message_id, first_part = _save_message(connection, thread, turn, parts, ending, now())
-        mine = turns.c.request_id == request_id
-        connection.execute(update(turns).where(mine).values(message_id=message_id, first_part=first_part))
+        update_turn(connection, request_id, message_id=message_id, first_part=first_part)
     return _stored(connection, request_id, None).message
 
 
 def ended(connection: Connection, request_id: str) -> Ended | None:
     """How a turn ended; None while it runs or if nobody knows it."""
-    query = select(turns.c.status).where(turns.c.request_id == request_id)
-    return _stored(connection, request_id, None) if connection.scalar(query) in TERMINAL else None
+    status = connection.scalar(_STATUS, {"turn": request_id})
+    return _stored(connection, request_id, None) if status in TERMINAL else None
 
 
 def _end(connection: Connection, thread: AnyRow, turn: AnyRow, ending: Ending) -> None:
@@ -97,19 +108,17 @@ def _end(connection: Connection, thread: AnyRow, turn: AnyRow, ending: Ending) -
         first_part=first_part,
         **error_values(ending.error),
     )
-    connection.execute(delete(drafts).where(drafts.c.request_id == turn.request_id))
-    lock = (threads.c.thread_id == turn.thread_id) & (threads.c.running_request_id == turn.request_id)
-    connection.execute(update(threads).where(lock).values(running_request_id=None))
+    connection.execute(_DELETE_DRAFT, {"turn": turn.request_id})
+    if thread.running_request_id == turn.request_id:
+        update_thread(connection, turn.thread_id, running_request_id=None)
 
 
 def _interrupt_calls(connection: Connection, turn: AnyRow, log: EventLog, ended_at: datetime) -> None:
-    is_open = (tool_calls.c.request_id == turn.request_id) & tool_calls.c.state.not_in(SETTLED_CALLS)
-    query = select(tool_calls.c.tool_call_id, tool_calls.c.step).where(is_open)
-    rows = connection.execute(query.order_by(tool_calls.c.step, tool_calls.c.number)).all()
+    rows = connection.execute(_OPEN_CALLS, {"turn": turn.request_id}).all()
     if not rows:
         return
     closed = {"state": "interrupted", "error": INTERRUPTED, "settled_at": ended_at}
-    connection.execute(update(tool_calls).where(is_open).values(**closed))
+    connection.execute(update(tool_calls).where(_IS_OPEN), {"turn": turn.request_id, **closed})
     for row in rows:
         log.add(Event(TOOL_OUTPUT_ERROR, {"toolCallId": row.tool_call_id, "errorText": INTERRUPTED}), step=row.step)
 
@@ -160,20 +169,18 @@ def _save_message(
     if turn.message_id == message_id:  # persisted before its end
         connection.execute(update(messages).where(messages.c.message_id == message_id).values(parts=parts))
         return message_id, 0
-    position = thread.last_position + 1
-    connection.execute(
-        insert(messages).values(
-            message_id=message_id,
-            thread_id=turn.thread_id,
-            position=position,
-            role="assistant",
-            request_id=turn.request_id,
-            parts=parts,
-            hidden=ending.status == "blocked",
-            created_at=ended_at,
-        )
-    )
-    connection.execute(update(threads).where(threads.c.thread_id == turn.thread_id).values(last_position=position))
+    message = {
+        "message_id": message_id,
+        "thread_id": turn.thread_id,
+        "position": thread.last_position + 1,
+        "role": "assistant",
+        "request_id": turn.request_id,
+        "parts": parts,
+        "hidden": ending.status == "blocked",
+        "created_at": ended_at,
+    }
+    connection.execute(insert(messages), message)
+    update_thread(connection, turn.thread_id, last_position=message["position"])
     return message_id, 0
 
 
@@ -219,9 +226,9 @@ def _next(connection: Connection, thread_id: str, thread: AnyRow, turn: AnyRow) 
 
 
 def _stored(connection: Connection, request_id: str, next_request_id: str | None) -> Ended:
-    row = connection.execute(select(*ENDED).where(turns.c.request_id == request_id)).one()
+    row = connection.execute(_ENDED, {"turn": request_id}).one()
     message: Message | None = None
     if row.message_id is not None:
-        found = connection.execute(select(*MESSAGE).where(messages.c.message_id == row.message_id)).one_or_none()
+        found = connection.execute(_MESSAGE, {"message": row.message_id}).one_or_none()
         message = message_of(found) if found is not None else None
     return ended_of(row, message, next_request_id)

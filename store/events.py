@@ -13,6 +13,7 @@ from everturn.chunks import Event
 from everturn.errors import TurnNotFound
 from everturn.store.columns import AnyRow, now
 from everturn.store.encoding import Encoded, encode
+from everturn.store.locks import update_turn
 from everturn.store.records import EventBatch
 from everturn.store.tables import stream_events, turns
 from everturn.turns import TERMINAL, JsonDict
@@ -20,6 +21,15 @@ from everturn.turns import TERMINAL, JsonDict
 CHANNEL: Final = "everturn_events"
 """PostgreSQL notifies readers here; the payload is a request id."""
 _NOTIFY: Final = text(f"SELECT pg_notify('{CHANNEL}', id) FROM unnest(CAST(:ids AS text[])) AS id")  # noqa: S608
+_INSERT: Final = insert(stream_events)
+# Locked in the order of their ids: two groups of writers can then not block each other.
+_LOCK_HEADS: Final = (
+    select(turns.c.request_id, turns.c.status, turns.c.last_seq, turns.c.current_step, turns.c.current_attempt)
+    .where(turns.c.request_id.in_(bindparam("ids", expanding=True)))
+    .order_by(turns.c.request_id)
+    .with_for_update(key_share=True)
+)
+_MOVE: Final = update(turns).where(turns.c.request_id == bindparam("turn")).values(last_seq=bindparam("seq"))
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,10 +78,10 @@ class EventLog:
         """Writes the events and, in the same statement as the new last number, `values` of the turn."""
         if self._rows:
             values["last_seq"] = self._last_seq
-            connection.execute(insert(stream_events), self._rows)
+            connection.execute(_INSERT, self._rows)
             notify(connection, [self._request_id])
         if values:
-            connection.execute(update(turns).where(turns.c.request_id == self._request_id).values(**values))
+            update_turn(connection, self._request_id, **values)
 
 
 def append_batches(
@@ -129,10 +139,7 @@ def _event_row(
 
 
 def _lock_heads(connection: Connection, ids: Sequence[str]) -> Sequence[AnyRow]:
-    query = select(turns.c.request_id, turns.c.status, turns.c.last_seq, turns.c.current_step, turns.c.current_attempt)
-    # Locked in the order of their ids: two groups of writers can then not block each other.
-    chosen = query.where(turns.c.request_id.in_(ids)).order_by(turns.c.request_id).with_for_update(key_share=True)
-    return connection.execute(chosen).all()
+    return connection.execute(_LOCK_HEADS, {"ids": ids}).all()
 
 
 def _is_fenced(batch: PreparedBatch, head: AnyRow) -> bool:
@@ -154,7 +161,6 @@ def _already_written(connection: Connection, batches: Sequence[PreparedBatch], w
 def _write_rows(connection: Connection, rows: list[JsonDict], last: dict[str, int]) -> None:
     if not rows:
         return
-    connection.execute(insert(stream_events), rows)
-    move = update(turns).where(turns.c.request_id == bindparam("turn")).values(last_seq=bindparam("seq"))
-    connection.execute(move, [{"turn": request_id, "seq": seq} for request_id, seq in last.items()])
+    connection.execute(_INSERT, rows)
+    connection.execute(_MOVE, [{"turn": request_id, "seq": seq} for request_id, seq in last.items()])
     notify(connection, list(last))

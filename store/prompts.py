@@ -2,17 +2,30 @@
 
 from __future__ import annotations
 
-from sqlalchemy import Connection, select, update
+from typing import Final
+
+from sqlalchemy import Connection, bindparam, select
 
 from everturn.errors import TurnNotFound
 from everturn.messages import Message
 from everturn.store.columns import AnyRow
-from everturn.store.locks import lock_turn
+from everturn.store.locks import lock_turn, update_turn
 from everturn.store.records import PromptMaterial, TurnFacts
 from everturn.store.rows import FACTS, facts_of
 from everturn.store.steps import stored_steps
 from everturn.store.tables import messages, turns
 from everturn.turns import JsonDict
+
+_FACTS: Final = select(*FACTS).where(turns.c.request_id == bindparam("turn"))
+_TRANSCRIPT: Final = (
+    select(messages.c.message_id, messages.c.role, messages.c.parts, messages.c.request_id, messages.c["metadata"])
+    .where(
+        messages.c.thread_id == bindparam("thread"),
+        messages.c.position <= bindparam("position"),
+        messages.c.hidden.is_(False),
+    )
+    .order_by(messages.c.position)
+)
 
 
 def load_turn(connection: Connection, request_id: str) -> TurnFacts:
@@ -23,16 +36,11 @@ def load_turn(connection: Connection, request_id: str) -> TurnFacts:
 def load_prompt(connection: Connection, request_id: str) -> PromptMaterial:
     """The visible transcript up to the turn's own message, without times, and its steps. Raises TurnNotFound."""
     row = _facts(connection, request_id)
-    query = select(
-        messages.c.message_id, messages.c.role, messages.c.parts, messages.c.request_id, messages.c["metadata"]
-    ).where(
-        messages.c.thread_id == row.thread_id,
-        messages.c.position <= row.prompt_position,
-        messages.c.hidden.is_(False),
-    )
     transcript = [
         Message(message_id, role, parts, of_request, metadata or {})
-        for message_id, role, parts, of_request, metadata in connection.execute(query.order_by(messages.c.position))
+        for message_id, role, parts, of_request, metadata in connection.execute(
+            _TRANSCRIPT, {"thread": row.thread_id, "position": row.prompt_position}
+        )
     ]
     return PromptMaterial(facts_of(row), transcript, stored_steps(connection, request_id))
 
@@ -50,18 +58,17 @@ def save_decision(
     values = {name: value for name, value in given.items() if value is not None}
     lock_turn(connection, request_id)
     if values:
-        connection.execute(update(turns).where(turns.c.request_id == request_id).values(**values))
+        update_turn(connection, request_id, **values)
 
 
 def merge_state(connection: Connection, request_id: str, patch: JsonDict) -> None:
     """Sets the keys of `patch` in the hooks' state; other keys stay. Raises TurnNotFound."""
     turn = lock_turn(connection, request_id)
-    merged: JsonDict = {**(turn.state or {}), **patch}
-    connection.execute(update(turns).where(turns.c.request_id == request_id).values(state=merged))
+    update_turn(connection, request_id, state={**(turn.state or {}), **patch})
 
 
 def _facts(connection: Connection, request_id: str) -> AnyRow:
-    row = connection.execute(select(*FACTS).where(turns.c.request_id == request_id)).one_or_none()
+    row = connection.execute(_FACTS, {"turn": request_id}).one_or_none()
     if row is None:
         raise TurnNotFound(request_id)
     return row

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, Final
 
-from sqlalchemy import Connection, exists, func, insert, select, update
+from sqlalchemy import Connection, bindparam, exists, func, insert, select, update
 
 from everturn.chunks import RESET, RETRYING, Event
 from everturn.errors import BadInput
@@ -28,14 +28,25 @@ from everturn.store.rows import (
 from everturn.store.tables import hook_traces, step_attempts, steps, stream_events, tool_calls
 from everturn.turns import TERMINAL, JsonDict, TurnError
 
+_CALLS: Final = (
+    select(*CALL).where(tool_calls.c.request_id == bindparam("turn")).order_by(tool_calls.c.step, tool_calls.c.number)
+)
+_CALLS_OF_STEP: Final = _CALLS.where(tool_calls.c.step == bindparam("step"))
+_STEPS: Final = select(*STEP).where(steps.c.request_id == bindparam("turn")).order_by(steps.c.step)
+_STEP: Final = _STEPS.where(steps.c.step == bindparam("step"))
+_ATTEMPTS: Final = (
+    select(step_attempts.c.attempt, step_attempts.c.activity, step_attempts.c.activity_try, step_attempts.c.failed_at)
+    .where(step_attempts.c.request_id == bindparam("turn"), step_attempts.c.step == bindparam("step"))
+    .order_by(step_attempts.c.attempt)
+)
+
 
 def stored_steps(connection: Connection, request_id: str) -> list[StepRecord]:
     """The finished steps of a turn, in order, each with its calls in order."""
     calls: dict[int, list[ToolCall]] = {}
-    of_turn = select(*CALL).where(tool_calls.c.request_id == request_id)
-    for row in connection.execute(of_turn.order_by(tool_calls.c.step, tool_calls.c.number)):
+    for row in connection.execute(_CALLS, {"turn": request_id}):
         calls.setdefault(row.step, []).append(call_of(row))
-    rows = connection.execute(select(*STEP).where(steps.c.request_id == request_id).order_by(steps.c.step))
+    rows = connection.execute(_STEPS, {"turn": request_id})
     return [step_of(row, calls.get(row.step, [])) for row in rows]
 
 
@@ -71,7 +82,7 @@ def commit_step(connection: Connection, record: StepRecord, events: Sequence[Eve
         return False
     _check_call_ids(connection, record)
     written_at = now()
-    connection.execute(insert(steps).values(**step_values(record, written_at)))
+    connection.execute(insert(steps), step_values(record, written_at))
     if record.calls:
         connection.execute(insert(tool_calls), [_new_call(record, call, written_at) for call in record.calls])
     log = EventLog(record.request_id, turn.last_seq)
@@ -112,33 +123,20 @@ def fail_attempt(
 
 
 def _stored_step(connection: Connection, request_id: str, step: int) -> StepRecord | None:
-    query = select(*STEP).where(steps.c.request_id == request_id, steps.c.step == step)
-    row = connection.execute(query).one_or_none()
+    wanted = {"turn": request_id, "step": step}
+    row = connection.execute(_STEP, wanted).one_or_none()
     if row is None:
         return None
-    calls = select(*CALL).where(tool_calls.c.request_id == request_id, tool_calls.c.step == step)
-    return step_of(row, [call_of(call) for call in connection.execute(calls.order_by(tool_calls.c.number))])
+    return step_of(row, [call_of(call) for call in connection.execute(_CALLS_OF_STEP, wanted)])
 
 
 def _attempts(connection: Connection, request_id: str, step: int) -> Sequence[AnyRow]:
-    query = select(
-        step_attempts.c.attempt, step_attempts.c.activity, step_attempts.c.activity_try, step_attempts.c.failed_at
-    )
-    chosen = query.where(step_attempts.c.request_id == request_id, step_attempts.c.step == step)
-    return connection.execute(chosen.order_by(step_attempts.c.attempt)).all()
+    return connection.execute(_ATTEMPTS, {"turn": request_id, "step": step}).all()
 
 
 def _insert_attempt(connection: Connection, turn: AnyRow, step: int, attempt: int, activity: str, try_: int) -> None:
-    connection.execute(
-        insert(step_attempts).values(
-            request_id=turn.request_id,
-            step=step,
-            attempt=attempt,
-            activity=activity,
-            activity_try=try_,
-            opened_at=now(),
-        )
-    )
+    opened = {"request_id": turn.request_id, "step": step, "attempt": attempt, "opened_at": now()}
+    connection.execute(insert(step_attempts), {**opened, "activity": activity, "activity_try": try_})
     log = EventLog(turn.request_id, turn.last_seq)
     # Each opening voids the one before it, so only that one can have left text that readers still show.
     if attempt > 1 and _wrote_content(connection, turn.request_id, step, attempt - 1):
