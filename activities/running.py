@@ -91,8 +91,11 @@ async def _watched(task: asyncio.Future[Any], flag: CancelFlag, *, stop_on_shutd
         others.add(asyncio.ensure_future(activity.wait_for_worker_shutdown()))
     try:
         while not task.done() and not any(future.done() for future in others):
-            activity.heartbeat()
-            await asyncio.wait(others | {task}, timeout=HEARTBEAT_EVERY, return_when=asyncio.FIRST_COMPLETED)
+            done, _ = await asyncio.wait(
+                others | {task}, timeout=HEARTBEAT_EVERY, return_when=asyncio.FIRST_COMPLETED
+            )
+            if not done:
+                activity.heartbeat()
     except asyncio.CancelledError:
         current = asyncio.current_task()
         if current is not None:

@@ -108,7 +108,6 @@ class TurnWorkflow:
             return self._unstored(end)
         outcome = await self._finish(end)
         self._view.ended(outcome)
-        self._show()
         if self._turn.indexed:
             workflow.upsert_search_attributes([STATUS.value_set(outcome.status)])  # pyright: ignore
         await self._afterwards(outcome)
@@ -158,7 +157,6 @@ class TurnWorkflow:
             if begun.outcome != "queued" or begun.behind is None:
                 return begun
             self._view.queued(begun.behind)
-            self._show()
             await self._wait_for_thread(begun.behind, check)
             check = min(check * 2, QUEUE_CHECK_MAX)
 
@@ -167,7 +165,8 @@ class TurnWorkflow:
             raise Stopped
         info = workflow.info()
         started = info.workflow_start_time.timestamp()
-        return await self._arrows.begin(BeginInput(self._turn, info.run_id, started))
+        withdrawn = self._arrows.stopping or workflow.cancellation_reason() is not None
+        return await self._arrows.begin(BeginInput(self._turn, info.run_id, started, withdrawn))
 
     async def _wait_for_thread(self, behind: str, check: timedelta) -> None:
         try:
@@ -251,9 +250,6 @@ class TurnWorkflow:
     def _points(self, point: str) -> list[str]:
         return self._begun.points.get(point, []) if self._begun else []
 
-    def _show(self) -> None:
-        workflow.set_current_details(self._view.markdown())
-
 
 def _classification(cause: BaseException | None) -> str | None:
     """What the model step found out about its failure."""
@@ -268,6 +264,8 @@ def _refused(begun: Begun) -> LoopEnd:
     """A turn that never ran. For `known`, finish changes nothing and returns what is stored."""
     if begun.outcome == "known":
         return LoopEnd("completed", "end_turn")
+    if begun.outcome == "withdrawn":
+        return LoopEnd("aborted", "cancelled")
     if begun.outcome == "conflict":
         return LoopEnd("error", "error", begun.error, "parse", foreign=True)
     if begun.outcome == "busy":

@@ -1,8 +1,10 @@
-"""What the Web UI shows of a running turn: its current details, in markdown."""
+"""What the Web UI shows of a turn while it runs and after: its current details, in markdown."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass, field
+
+from temporalio import workflow
 
 from everturn.activities.payloads import CallDone, CallRef, StepDone, TurnOutcome
 from everturn.turns import TurnError
@@ -10,7 +12,7 @@ from everturn.turns import TurnError
 
 @dataclass
 class TurnView:
-    """Collects facts as the turn goes on; `markdown()` renders them. Holds previews only if the turn allows them."""
+    """Collects facts as the turn goes on and shows each change. Holds previews only if the turn allows them."""
 
     headline: str = "starting"
     steps: dict[int, StepDone] = field(default_factory=dict[int, StepDone])
@@ -18,22 +20,27 @@ class TurnView:
     error: TurnError | None = None
 
     def queued(self, behind: str | None) -> None:
-        self.headline = f"queued behind turn {behind}" if behind else "queued"
+        self._now(f"queued behind turn {behind}" if behind else "queued")
 
     def step_started(self, step: int, model: str) -> None:
-        self.headline = f"step {step} is running · {model}"
+        self._now(f"step {step} is running · {model}")
 
     def step_done(self, done: StepDone) -> None:
         self.steps[done.step] = done
-        self.headline = f"step {done.step} is done · {done.finish_reason}"
+        self._now(f"step {done.step} is done · {done.finish_reason}")
 
     def call_done(self, call: CallRef, done: CallDone) -> None:
         step = max(self.steps, default=0)
         self.calls.setdefault(step, []).append(f"{call.label} → {done.state}, {done.duration_ms} ms")
+        self._now(self.headline)
 
     def ended(self, outcome: TurnOutcome) -> None:
         self.error = outcome.error
-        self.headline = f"{outcome.status} · {outcome.stop_reason or 'no stop reason'}"
+        self._now(f"{outcome.status} · {outcome.stop_reason or 'no stop reason'}")
+
+    def _now(self, headline: str) -> None:
+        self.headline = headline
+        workflow.set_current_details(self.markdown())
 
     def markdown(self) -> str:
         lines = [f"**{self.headline}**", ""]

@@ -6,6 +6,7 @@ A part is a JSON object with a `type`: text, reasoning, file, source-url, tool-<
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Literal, cast
@@ -21,6 +22,7 @@ INLINE_MESSAGE_BYTES = 256 * 1024
 """Over this a message goes to the store first: Temporal allows 2 MiB a payload, and history should stay small."""
 
 _REQUIRED_TEXT = {"text": "text", "reasoning": "text", "file": "url", "source-url": "url"}
+_NUL = re.compile(r"(?<!\\)(?:\\\\)*\\u0000")  # the escaped character, not a text that spells it out
 _USER_PARTS = ("text", "file", "source-url")
 
 
@@ -87,7 +89,7 @@ def dump_json(value: object, what: str) -> str:
         ) from error
     except (TypeError, ValueError, RecursionError) as error:
         raise BadInput(f"{what} has no JSON form: {error}") from error
-    if "\\u0000" in text:
+    if _NUL.search(text):
         raise BadInput(f"{what} contains the character U+0000, which databases refuse; remove it")
     return text
 
