@@ -106,16 +106,27 @@ def _server(binaries: Path, folder: Path) -> Generator[PostgresService, None, No
         binaries = _readable(binaries, folder)
         os.chown(folder, account.pw_uid, account.pw_gid)
         who |= {"user": account.pw_uid, "group": account.pw_gid, "extra_groups": []}
-    initdb = [binaries / "initdb", "-D", folder / "data", "-U", "everturn", "-A", "trust", "-E", "UTF8", "--no-locale"]
+    initdb = [
+        str(binaries / "initdb"),
+        "-D",
+        str(folder / "data"),
+        "-U",
+        "everturn",
+        "-A",
+        "trust",
+        "-E",
+        "UTF8",
+        "--no-locale",
+    ]
     subprocess.run([*initdb, "--no-sync"], check=True, capture_output=True, timeout=60, **who)
     # Only a Unix socket: nothing to collide with, nothing that others can reach.
     settings = {"listen_addresses": "", "unix_socket_directories": str(folder), "max_connections": "200"}
     settings |= dict.fromkeys(("fsync", "full_page_writes", "synchronous_commit"), "off")
     options = [part for key, value in settings.items() for part in ("-c", f"{key}={value}")]
-    command = ["/bin/sh", "-c", _SUPERVISE, "sh", binaries / "postgres", "-D", folder / "data", *options]
+    command = ["/bin/sh", "-c", _SUPERVISE, "sh", str(binaries / "postgres"), "-D", str(folder / "data"), *options]
     log = folder / "log"
     with log.open("wb") as output:
-        process: subprocess.Popen[bytes] = subprocess.Popen(
+        process: subprocess.Popen[Any] = subprocess.Popen(
             command, stdin=subprocess.PIPE, stdout=output, stderr=output, **who
         )
     try:
@@ -157,7 +168,7 @@ def _wait_until_up(service: PostgresService, log: Path) -> None:
             return
 
 
-def _stop(process: subprocess.Popen[bytes]) -> None:
+def _stop(process: subprocess.Popen[Any]) -> None:
     assert process.stdin is not None
     process.stdin.close()
     try:
