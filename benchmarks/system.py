@@ -1,0 +1,122 @@
+"""The system under measurement: every part in a process of its own, as in production, on loopback."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import os
+import sys
+import tempfile
+import time
+import urllib.request
+from collections.abc import AsyncIterator
+from contextlib import AsyncExitStack, asynccontextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from everturn import ChatClient, Store
+from everturn.worker.server import EmbeddedServer
+from everturn.worker.server_command import ServerOptions
+
+AGENTS = Path(__file__).with_name("agents.py")
+START_LIMIT = 60.0
+
+
+@dataclass
+class System:
+    """A Temporal server, a model server, a worker, and a client in this process."""
+
+    chat: ChatClient
+    temporal_address: str
+    model_url: str
+    store_url: str
+    processes: dict[str, asyncio.subprocess.Process]
+
+    def cpu_seconds(self) -> dict[str, float]:
+        """CPU time that each process has used so far."""
+        used = {name: _cpu(process.pid) for name, process in self.processes.items()}
+        return {**used, "client": time.process_time()}
+
+    async def model_log(self, **query: str) -> list[dict[str, Any]]:
+        """What the model server saw."""
+        arguments = "&".join(f"{key}={value}" for key, value in query.items())
+        address = f"{self.model_url.removesuffix('/v1')}/log?{arguments}"
+
+        def fetch() -> list[dict[str, Any]]:
+            with urllib.request.urlopen(address, timeout=10) as answer:
+                found = json.load(answer)
+            return found["requests"] if isinstance(found, dict) else found
+
+        return await asyncio.to_thread(fetch)
+
+
+@asynccontextmanager
+async def running_system(store_url: str | None = None, **environment: str) -> AsyncIterator[System]:
+    """Starts everything, and stops it. store_url: default a fresh SQLite file."""
+    async with AsyncExitStack() as stack:
+        folder = Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="everturn-bench-")))
+        server = await stack.enter_async_context(EmbeddedServer(ServerOptions(state_file=None, ui=False)))
+        url = store_url or f"sqlite:///{folder / 'store.db'}"
+        store = await Store.open(url, create=True)
+        stack.push_async_callback(store.close)
+        model = await _start(stack, ["-m", "everturn.activities.scripted", "--port", "0"], folder / "model.log", {})
+        model_url = json.loads(await _line(folder / "model.log", '"base_url"', model))["base_url"]
+        names = {
+            "EVERTURN_TARGET": server.address,
+            "EVERTURN_STORE": url,
+            "BENCH_MODEL_URL": model_url,
+            **environment,
+        }
+        worker = await _start(stack, ["-m", "everturn.worker", "worker", str(AGENTS)], folder / "worker.log", names)
+        await _line(folder / "worker.log", "polls task queue", worker)
+        chat = await ChatClient.connect(target=server.address, store=store)
+        yield System(chat, server.address, model_url, url, {"worker": worker, "model": model})
+
+
+async def _start(
+    stack: AsyncExitStack, arguments: list[str], log: Path, environment: dict[str, str]
+) -> asyncio.subprocess.Process:
+    file = stack.enter_context(log.open("wb"))
+    process = await asyncio.create_subprocess_exec(
+        sys.executable,
+        *arguments,
+        stdin=asyncio.subprocess.DEVNULL,
+        stdout=file,
+        stderr=file,
+        env={**os.environ, **environment},
+    )
+    stack.push_async_callback(_stop, process)
+    return process
+
+
+async def _stop(process: asyncio.subprocess.Process) -> None:
+    if process.returncode is None:
+        process.terminate()
+        try:
+            await asyncio.wait_for(process.wait(), 45)
+        except TimeoutError:
+            process.kill()
+            await process.wait()
+
+
+async def _line(log: Path, text: str, process: asyncio.subprocess.Process) -> str:
+    """The first line of the log that contains `text`."""
+    async with asyncio.timeout(START_LIMIT):
+        while True:
+            for line in log.read_text(errors="replace").splitlines():
+                if text in line:
+                    return line
+            if process.returncode is not None:
+                raise RuntimeError(f"{log.stem} ended with {process.returncode}: {log.read_text()}")
+            await asyncio.sleep(0.05)
+
+
+def _cpu(pid: int) -> float:
+    """Seconds of CPU of another process, to the nanosecond (Linux)."""
+    return time.clock_gettime(((~pid) << 3) | 2)
+
+
+def percentile(values: list[float], share: float) -> float:
+    ordered = sorted(values)
+    return ordered[min(len(ordered) - 1, round(share * (len(ordered) - 1)))]
