@@ -40,16 +40,18 @@ class TurnInput:
 
 @dataclass(frozen=True)
 class BeginInput:
-    """A turn that asks for its thread. submitted_at: seconds since the epoch by Temporal's clock."""
+    """A turn that asks for its thread. submitted_at: seconds since the epoch by Temporal's clock. withdrawn: it was
+    cancelled before it could begin, and is only to be recorded."""
 
     turn: TurnInput
     run_id: str
     submitted_at: float
+    withdrawn: bool = False
 
 
 @dataclass(frozen=True)
 class Begun:
-    """outcome: run, queued, busy, known, conflict or unknown_agent. points: hook point → names of its hooks.
+    """outcome: run, queued, busy, known, conflict, withdrawn or unknown_agent. points: hook point → names of its hooks.
     tool_patterns: for the two tool points, which tool names they react to (None = all)."""
 
     outcome: str

@@ -127,6 +127,7 @@ def _admission(given: BeginInput, agent: RegisteredAgent | None) -> Admission:
         principal=_principal(turn),
         tenant_id=turn.tenant_id,
         manifest=agent.manifest if agent else {},
+        withdrawn=given.withdrawn,
     )
 
 

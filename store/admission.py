@@ -52,12 +52,7 @@ def begin(connection: Connection, admission: Admission) -> Admitted:
         return _over(turn, admission)
     if turn.status != "queued":
         return _adopt(connection, turn, admission)
-    behind = _blocker(connection, thread, turn, admission)
-    if behind is None:
-        return _run(connection, thread, turn, admission, asked_at)
-    if admission.policy == "reject":
-        return _refuse(connection, thread, turn, behind, asked_at)
-    return _queue(connection, turn, admission, behind)
+    return _claim(connection, thread, turn, admission, asked_at)
 
 
 def put_draft(connection: Connection, request_id: str, parts: list[Part]) -> None:
@@ -115,6 +110,18 @@ def _over(turn: AnyRow, admission: Admission) -> Admitted:
     if turn.error_type == BUSY and turn.run_id == admission.run_id:
         return Admitted("busy")
     return Admitted("known", manifest=turn.manifest or {})
+
+
+def _claim(connection: Connection, thread: AnyRow, turn: AnyRow, admission: Admission, asked_at: datetime) -> Admitted:
+    """A turn that has not run yet asks for the thread."""
+    if admission.withdrawn:
+        return Admitted("withdrawn")
+    behind = _blocker(connection, thread, turn, admission)
+    if behind is None:
+        return _run(connection, thread, turn, admission, asked_at)
+    if admission.policy == "reject":
+        return _refuse(connection, thread, turn, behind, asked_at)
+    return _queue(connection, turn, admission, behind)
 
 
 def _adopt(connection: Connection, turn: AnyRow, admission: Admission) -> Admitted:

@@ -38,15 +38,17 @@ class Admission:
     principal: Principal | None = None
     tenant_id: str | None = None
     manifest: Manifest = field(default_factory=dict[str, list[str]])
+    withdrawn: bool = False
+    """Cancelled before it could begin: to be recorded without its message, and to be finished as aborted."""
 
 
-AdmissionOutcome = Literal["run", "queued", "busy", "known", "conflict", "cancelled"]
+AdmissionOutcome = Literal["run", "queued", "busy", "known", "conflict", "withdrawn"]
 
 
 @dataclass(frozen=True, slots=True)
 class Admitted:
     """run: the thread is this turn's. queued: wait for `behind`. busy: refused by policy. known: the turn is over, or
-    another run executes it. conflict: the id belongs to another request."""
+    another run executes it. conflict: the id belongs to another request. withdrawn: recorded; finish it."""
 
     outcome: AdmissionOutcome
     behind: str | None = None

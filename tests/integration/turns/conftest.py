@@ -12,6 +12,7 @@ import pytest_asyncio
 from temporalio.client import Client
 
 from everturn import Agent
+from everturn.activities.models.lanes import ModelLanes
 from everturn.activities.scripted.server import ScriptedModelServer
 from tests.integration.turns.lab import Lab, running_lab
 
@@ -25,12 +26,23 @@ async def scripted_server() -> AsyncIterator[ScriptedModelServer]:
         yield server
 
 
+@pytest_asyncio.fixture(scope="session", loop_scope="session", autouse=True)
+async def warm_models() -> None:
+    """The model layer loads for seconds; here, so that no test's time limit has to allow for it."""
+    await ModelLanes().warm_up()
+
+
 @pytest.fixture
-def start_lab(client: Client, scripted_server: ScriptedModelServer, task_queue: str, tmp_path: Path) -> StartLab:
+def store_url(tmp_path: Path) -> str:
+    """Address of the test's store."""
+    return f"sqlite:///{tmp_path / 'store.db'}"
+
+
+@pytest.fixture
+def start_lab(client: Client, scripted_server: ScriptedModelServer, task_queue: str, store_url: str) -> StartLab:
     """Starts a system with the given agents: `async with start_lab(agent) as lab`."""
-    url = f"sqlite:///{tmp_path / 'store.db'}"
 
     def start(*agents: Agent, **options: Any) -> AbstractAsyncContextManager[Lab]:
-        return running_lab(client, scripted_server, task_queue, url, agents, **options)
+        return running_lab(client, scripted_server, task_queue, store_url, agents, **options)
 
     return start

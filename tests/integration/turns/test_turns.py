@@ -1,13 +1,29 @@
-"""The main path of a turn: answers, tools, order, and what is stored."""
+"""The main path of a turn, on both kinds of store: answers, tools, order, stop, and what is stored."""
 
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
 
 from everturn import tool
 from everturn.activities.scripted.server import ScriptedModelServer
 from tests.integration.turns.conftest import StartLab
-from tests.integration.turns.lab import make_agent
+from tests.integration.turns.lab import make_agent, shown_text
+from tests.services.postgres import PostgresService, postgres  # noqa: F401 - a fixture
+
+
+@pytest.fixture(params=["sqlite", "postgresql"])
+def store_url(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[str]:
+    """Address of a fresh store of each kind."""
+    if request.param == "sqlite":
+        yield f"sqlite:///{tmp_path / 'store.db'}"
+        return
+    service: PostgresService = request.getfixturevalue("postgres")
+    with service.database() as url:
+        yield url
 
 
 @tool
@@ -78,3 +94,25 @@ async def test_the_same_request_sent_fifty_times_at_once_runs_once(
         assert (await again.result(10)).text == f"once only {request_id}"
         assert len(lab.requests(request_id)) == 1
         assert len(await lab.chat.messages(thread)) == 2
+
+
+async def test_a_stop_keeps_what_was_said_and_the_next_turn_works(
+    start_lab: StartLab, scripted_server: ScriptedModelServer
+) -> None:
+    async with start_lab(make_agent(scripted_server)) as lab:
+        turn = await lab.play("text tokens=500 delay_ms=20")
+        await lab.until(turn, "text-delta")
+        assert await lab.chat.cancel_chat(turn.request_id) == "cancelled"
+        result = await turn.result(10)
+        assert (result.status, result.text[:5]) == ("aborted", "w0001")
+        assert (await (await lab.play("ok", turn.thread_id)).result(10)).text == "ok"
+
+
+async def test_a_failed_attempt_is_void_and_the_next_one_counts(
+    start_lab: StartLab, scripted_server: ScriptedModelServer
+) -> None:
+    async with start_lab(make_agent(scripted_server)) as lab:
+        turn = await lab.play("cut how=reset times=1 then=ok")
+        assert shown_text(await lab.chunks(turn)) == "ok"
+        assert (await turn.result(10)).text == "ok"
+        assert (await turn.info()).attempts_failed == 1
