@@ -186,7 +186,7 @@ def _given(config: K, run: HookRun, edits: JsonDict) -> K | HookRun:
         field = ".".join(str(part) for part in error.errors()[0]["loc"])
         return _invalid(run, f"left an invalid context: {field}: {error.errors()[0]['msg']}")
     except (BadInput, PydanticSerializationError) as error:
-        return _invalid(run, f"left an invalid context: {error}")
+        return _invalid(run, f"left a context that has no JSON form: {error}")
     return given.merged(run.value) if run.value is not None else given
 
 

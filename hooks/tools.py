@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import fnmatch
 import inspect
+import logging
 from collections.abc import Callable, Collection
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, cast, get_type_hints, overload
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError, create_model
@@ -15,8 +16,12 @@ from everturn.errors import InvalidAgent
 from everturn.hooks.contexts import ToolContext, ToolInfo
 from everturn.turns import JsonDict
 
+logger = logging.getLogger("everturn.hooks")
+
 DEFAULT_TOOL_TIMEOUT = 120.0
 """Seconds; a tool without a limit could hold its turn for ever."""
+_FIELD = "argument_"
+"""Parameters may have names that a pydantic model uses itself (schema, copy, _x), so its fields have others."""
 MAX_NAME_LENGTH = 64  # the providers' limit for function names
 
 
@@ -27,6 +32,9 @@ class ToolInputError(ValueError):
 @dataclass(frozen=True, slots=True)
 class Tool:
     """A function with its name, description and schema. Calling it calls the function.
+
+    needs_approval: a person has to approve each call, or those whose arguments the function says yes to. client: the
+    caller's front end runs it and sends the result; the function has no body and is never called.
 
     timeout: seconds. retries: how often a failing run is repeated. idempotent: a run that a crash cut short may be
     repeated with the same `ctx.idempotency_key`; otherwise its outcome is reported as unknown.
@@ -41,9 +49,21 @@ class Tool:
     timeout: float
     retries: int
     idempotent: bool
+    needs_approval: bool | Callable[[JsonDict], bool] = False
+    client: bool = False
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
         return self.function(*args, **kwargs)
+
+    def asks(self, given: JsonDict) -> bool:
+        """Whether a person has to approve a call with these arguments. A rule that raises asks, to be safe."""
+        if not callable(self.needs_approval):
+            return self.needs_approval
+        try:
+            return bool(self.needs_approval(given))
+        except Exception:
+            logger.exception("needs_approval of tool %r raised; the call needs approval", self.name)
+            return True
 
     @property
     def info(self) -> ToolInfo:
@@ -55,7 +75,7 @@ class Tool:
             model = self.arguments.model_validate(given)
         except ValidationError as error:
             raise ToolInputError(_field_errors(self, error)) from error
-        return {name: getattr(model, name) for name in self.arguments.model_fields}
+        return {name.removeprefix(_FIELD): getattr(model, name) for name in self.arguments.model_fields}
 
     def as_openai(self) -> JsonDict:
         function = {"name": self.name, "description": self.description, "parameters": self.schema}
@@ -72,6 +92,8 @@ def tool(
     timeout: float = DEFAULT_TOOL_TIMEOUT,
     retries: int = 0,
     idempotent: bool = False,
+    needs_approval: bool | Callable[[JsonDict], bool] = False,
+    client: bool = False,
 ) -> Callable[[Callable[..., Any]], Tool]: ...
 def tool(
     function: Callable[..., Any] | None = None,
@@ -82,6 +104,8 @@ def tool(
     timeout: float = DEFAULT_TOOL_TIMEOUT,
     retries: int = 0,
     idempotent: bool = False,
+    needs_approval: bool | Callable[[JsonDict], bool] = False,
+    client: bool = False,
 ) -> Tool | Callable[[Callable[..., Any]], Tool]:
     """Makes a tool of a function (`def` or `async def`; a plain `def` runs in a thread).
 
@@ -91,7 +115,8 @@ def tool(
     """
 
     def make(target: Callable[..., Any]) -> Tool:
-        return _make_tool(target, name, description, timeout, retries, idempotent)
+        made = _make_tool(target, name, description, timeout, retries, idempotent)
+        return replace(made, needs_approval=needs_approval, client=client)
 
     return make if function is None else make(function)
 
@@ -115,7 +140,7 @@ def _make_tool(
     return Tool(
         function=function,
         name=tool_name,
-        description=inspect.cleandoc(description or inspect.getdoc(function) or ""),
+        description=inspect.cleandoc(description or inspect.getdoc(function) or "").strip(),
         arguments=arguments,
         schema=_plain_schema(arguments.model_json_schema()),
         context_parameter=context_parameter,
@@ -156,7 +181,8 @@ def _arguments_model(function: Callable[..., Any], name: str) -> tuple[type[Base
         elif hint is None:
             raise InvalidAgent(f"tool {name!r}: parameter {parameter.name!r} has no type hint; the schema needs one")
         else:
-            fields[parameter.name] = (hint, ... if parameter.default is parameter.empty else Field(parameter.default))
+            default = ... if parameter.default is parameter.empty else parameter.default
+            fields[_FIELD + parameter.name] = (hint, Field(default, alias=parameter.name))
     try:
         return create_model(f"{name}_arguments", __config__=ConfigDict(extra="forbid"), **fields), context_parameter
     except (PydanticSchemaGenerationError, PydanticUndefinedAnnotation, NameError) as error:

@@ -10,7 +10,7 @@ from typing import Any, TypeVar
 
 from temporalio import workflow
 from temporalio.common import RetryPolicy
-from temporalio.exceptions import ActivityError, is_cancelled_exception
+from temporalio.exceptions import FailureError, is_cancelled_exception
 
 from everturn.activities.payloads import (
     BeginInput,
@@ -27,6 +27,8 @@ from everturn.activities.payloads import (
     StepInput,
     TurnDecision,
     TurnOutcome,
+    WaitAnswer,
+    WaitInput,
     activity_name,
 )
 from everturn.turns import TurnError
@@ -87,6 +89,12 @@ class Arrows:
 
     async def after_tool_call(self, given: CallInput, call: CallRef) -> None:
         await self._hook("after_tool_call", given, summary=call.label)
+
+    async def open_wait(self, given: WaitInput) -> None:
+        await _local("open_wait", given, None)
+
+    async def resolve_wait(self, given: WaitAnswer, call: CallRef) -> CallDone | None:
+        return await _local("resolve_wait", given, CallDone | None, summary=f"{call.label} · {given.answer}")
 
     async def on_step_finish(self, given: HookInput) -> None:
         await self._hook("on_step_finish", given)
@@ -186,7 +194,7 @@ class Arrows:
         self._in_flight.add(handle)
         try:
             return await handle
-        except ActivityError as error:
+        except FailureError as error:
             # A worker that died while its activity was being cancelled shows as a timeout: the turn stops all the same.
             if self.stopping or is_cancelled_exception(error):
                 raise Stopped from error
@@ -198,22 +206,21 @@ class Arrows:
 async def _local(
     name: str,
     given: object,
-    result: type[T],
+    result: Any,
     schedule_to_close: timedelta = timeouts.STORE_SCHEDULE_TO_CLOSE,
     retry: RetryPolicy = timeouts.STORE_RETRY,
     start_to_close: timedelta = timeouts.STORE_START_TO_CLOSE,
     summary: str | None = None,
-) -> T:
-    value: T = await workflow.execute_local_activity(
+) -> Any:
+    return await workflow.execute_local_activity(
         activity_name(name),
         given,
         result_type=result,
         start_to_close_timeout=start_to_close,
         schedule_to_close_timeout=schedule_to_close,
         retry_policy=retry,
-        summary=summary,
+        summary=_short(summary),
     )
-    return value
 
 
 def _short(summary: str | None) -> str | None:

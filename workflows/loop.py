@@ -11,6 +11,7 @@ from everturn.turns import StopReason, TurnError, TurnStatus
 from everturn.workflows.arrows import Arrows, Stopped
 from everturn.workflows.timeouts import EMPTY_ANSWERS, TOOL_LOOP_CAP
 from everturn.workflows.view import TurnView
+from everturn.workflows.waits import Waits
 
 
 @dataclass(frozen=True)
@@ -30,14 +31,14 @@ class LoopEnd:
 class Loop:
     """Runs the steps of one turn. The manifest in `begun` decides which hook points are scheduled."""
 
-    def __init__(self, turn: TurnInput, begun: Begun, arrows: Arrows, view: TurnView) -> None:
-        self._turn, self._begun, self._arrows, self._view = turn, begun, arrows, view
+    def __init__(self, turn: TurnInput, begun: Begun, arrows: Arrows, waits: Waits, view: TurnView) -> None:
+        self._turn, self._begun, self._arrows, self._waits, self._view = turn, begun, arrows, waits, view
         self._max_steps = begun.max_steps
         self._last_failure = ""
         self._failures_in_a_row = 0
 
     async def run(self) -> LoopEnd:
-        """Raises Stopped when the turn is cancelled, ActivityError when a step or an agent's hook failed for good."""
+        """Raises Stopped when the turn is cancelled, FailureError when a step or an agent's hook failed for good."""
         refusal = await self._before_turn()
         if refusal is not None:
             return LoopEnd("blocked", "blocked", text=refusal)
@@ -118,6 +119,11 @@ class Loop:
             decision = await self._arrows.before_tool_call(_with_hooks(given, before), call)
             if decision.settled is not None:
                 return decision.settled
+            call = replace(call, ask=decision.ask)
+        if call.client or call.ask is not None:
+            answer = await self._waits.settled(given, call)
+            if answer is not None:
+                return answer
         return await self._arrows.run_tool(given, call)
 
     async def _on_step_finish(self, step: int) -> None:

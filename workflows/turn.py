@@ -8,13 +8,16 @@ from datetime import timedelta
 
 from temporalio import workflow
 from temporalio.common import SearchAttributeKey
-from temporalio.exceptions import ActivityError, ApplicationError
+from temporalio.exceptions import ActivityError, ApplicationError, FailureError
 
 from everturn.activities.payloads import (
     WORKFLOW,
+    Approval,
     BeginInput,
     Begun,
     CancelRequest,
+    ClientResult,
+    Denial,
     ErrorInput,
     FinishInput,
     HookInput,
@@ -27,6 +30,7 @@ from everturn.workflows.arrows import Arrows, Stopped
 from everturn.workflows.loop import Loop, LoopEnd
 from everturn.workflows.timeouts import QUEUE_CHECK_FIRST, QUEUE_CHECK_MAX
 from everturn.workflows.view import TurnView
+from everturn.workflows.waits import Waits
 
 STATUS = SearchAttributeKey.for_keyword("EverturnStatus")
 HOOK_FAILED = "HookFailed"
@@ -57,7 +61,9 @@ class TurnWorkflow:
         self._turn = turn
         self._arrows = Arrows()
         self._view = TurnView()
+        self._waits = Waits(self._arrows, self._view)
         self._begun: Begun | None = None
+        self._over = False
         self._woken = False
         self._cancel: CancelRequest | None = None
         self._interrupts: list[asyncio.Task[None]] = []
@@ -75,6 +81,7 @@ class TurnWorkflow:
                 self._request_cancel(CancelRequest("cancelled in Temporal"))
                 continue
             break
+        self._over = True
         await workflow.wait_condition(workflow.all_handlers_finished)
         if outcome.error is not None and outcome.status in ("error", "dropped"):
             raise ApplicationError(str(outcome.error), outcome, type=outcome.error.type, non_retryable=True)
@@ -90,10 +97,34 @@ class TurnWorkflow:
 
     @workflow.update(description="Waits until the turn has its thread, a place in the queue, or was refused.")
     async def admission(self) -> Begun:
-        await workflow.wait_condition(lambda: self._begun is not None)
+        await workflow.wait_condition(lambda: self._begun is not None or self._over)
         if self._begun is None:
             raise ApplicationError("the turn was not admitted", type="NotAdmitted", non_retryable=True)
         return self._begun
+
+    @workflow.update(description="Lets a tool call run that waits for approval.")
+    async def approve(self, given: Approval) -> None:
+        await self._waits.approve(given)
+
+    @approve.validator
+    def _check_approve(self, given: Approval) -> None:
+        self._waits.check(given.tool_call_id, "approval")
+
+    @workflow.update(description="Refuses a tool call that waits for approval.")
+    async def deny(self, given: Denial) -> None:
+        await self._waits.deny(given)
+
+    @deny.validator
+    def _check_deny(self, given: Denial) -> None:
+        self._waits.check(given.tool_call_id, "approval")
+
+    @workflow.update(description="The result of a tool that the caller's front end has run.")
+    async def submit_tool_result(self, given: ClientResult) -> None:
+        await self._waits.take_result(given)
+
+    @submit_tool_result.validator
+    def _check_submit_tool_result(self, given: ClientResult) -> None:
+        self._waits.check(given.tool_call_id, "client_tool")
 
     @workflow.query(description="The turn as it stands, for clients without the store.")
     def headline(self) -> str:
@@ -119,10 +150,10 @@ class TurnWorkflow:
             begun = await self._admit()
             if begun.outcome != "run":
                 return _refused(begun)
-            return await Loop(self._turn, begun, self._arrows, self._view).run()
+            return await Loop(self._turn, begun, self._arrows, self._waits, self._view).run()
         except Stopped:
             return LoopEnd("aborted", "cancelled")
-        except ActivityError as error:
+        except FailureError as error:
             return self._failed(error)
         except Exception as error:  # a bug of ours must end the turn and free the thread, not wedge them
             workflow.logger.exception("the turn failed inside its workflow")
@@ -140,7 +171,7 @@ class TurnWorkflow:
         )
         try:
             return await self._arrows.finish(given)
-        except ActivityError as error:
+        except FailureError as error:
             if end.error is None:
                 raise
             workflow.logger.warning("a failed turn could not be stored", exc_info=error)
@@ -194,7 +225,7 @@ class TurnWorkflow:
         """First the short way, through this process, in milliseconds; then Temporal's own, which always arrives."""
         try:
             await self._arrows.interrupt(self._turn.request_id)
-        except ActivityError as error:
+        except FailureError as error:
             workflow.logger.warning("the running step was not reached in this process", exc_info=error)
         self._arrows.cancel_in_flight()
 
@@ -202,16 +233,20 @@ class TurnWorkflow:
         if self._interrupts:
             await asyncio.gather(*self._interrupts)
 
-    def _failed(self, error: ActivityError) -> LoopEnd:
-        cause = error.cause
+    def _failed(self, error: FailureError) -> LoopEnd:
+        """A local activity fails with its own error, a regular one with an ActivityError around it."""
+        name = error.activity_type if isinstance(error, ActivityError) else ""
+        cause = error.cause if isinstance(error, ActivityError) else error
         kind = cause.type if isinstance(cause, ApplicationError) and cause.type else "internal"
         stage = "stream"
         if self._begun is None:
             stage = "persist"
-        elif kind == HOOK_FAILED or not error.activity_type.endswith("model_step"):
+        elif kind == HOOK_FAILED or not name.endswith("model_step"):
             stage = "turn"
         message = (
-            cause.message if isinstance(cause, ApplicationError) else f"{error.activity_type} did not complete: {cause}"
+            cause.message
+            if isinstance(cause, ApplicationError)
+            else f"{name or 'a step of the turn'} did not complete: {cause}"
         )
         return LoopEnd("error", "error", TurnError(kind, message), stage, classification=_classification(cause))
 
@@ -227,7 +262,7 @@ class TurnWorkflow:
         cancelled_before = self._arrows.stopping
         try:
             shown = await self._arrows.on_chat_error(given)
-        except ActivityError as error:
+        except FailureError as error:
             workflow.logger.warning("on_chat_error failed; the original error is shown", exc_info=error)
             return end
         if self._arrows.stopping and not cancelled_before:
@@ -244,7 +279,7 @@ class TurnWorkflow:
                 continue
             try:
                 await arrow(HookInput(self._turn.request_id, self._turn.agent, names))
-            except ActivityError as error:
+            except FailureError as error:
                 workflow.logger.warning("%s failed for good; the turn keeps its result", point, exc_info=error)
 
     def _points(self, point: str) -> list[str]:
