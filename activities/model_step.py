@@ -16,7 +16,7 @@ from everturn.activities.models.accumulator import Accumulator, Completion
 from everturn.activities.models.failures import ModelFailure
 from everturn.activities.models.prices import cost_of
 from everturn.activities.outcomes import call_fingerprint, outcome_events
-from everturn.activities.payloads import CallRef, StepDone, StepInput, activity_name
+from everturn.activities.payloads import Asking, CallRef, StepDone, StepInput, activity_name
 from everturn.activities.previews import call_label, preview
 from everturn.activities.requesting import model_request, step_prompt
 from everturn.activities.running import Interrupted, stopped_here, until_interrupted
@@ -258,6 +258,8 @@ def _call_ref(call: ToolCall, agent: RegisteredAgent, *, previews: bool) -> Call
         timeout=tool.timeout if tool else 1.0,
         retries=tool.retries if tool else 0,
         fingerprint=call_fingerprint(call),
+        ask=Asking() if tool and call.input is not None and tool.asks(call.input) else None,
+        client=tool.client if tool else False,
     )
 
 

@@ -95,9 +95,18 @@ class StepInput:
 
 
 @dataclass(frozen=True)
+class Asking:
+    """A person is to approve a call. timeout: seconds until silence counts as a denial."""
+
+    reason: str = ""
+    timeout: float = 7 * 86400.0
+
+
+@dataclass(frozen=True)
 class CallRef:
     """A tool call that the model asked for. executable=False: it is settled already (unknown tool, invalid or truncated
-    input), `fingerprint` as in CallDone. label: what the Web UI shows. timeout: seconds. retries: of a failing run."""
+    input), `fingerprint` as in CallDone. label: what the Web UI shows. timeout: seconds. retries: of a failing run.
+    ask: a person has to approve it first. client: the caller's front end runs it."""
 
     tool_call_id: str
     tool_name: str
@@ -106,6 +115,8 @@ class CallRef:
     timeout: float = 120.0
     retries: int = 0
     fingerprint: str = ""
+    ask: Asking | None = None
+    client: bool = False
 
 
 @dataclass(frozen=True)
@@ -152,9 +163,11 @@ class CallDone:
 
 @dataclass(frozen=True)
 class CallDecision:
-    """What `before_tool_call` came to. settled: the outcome of a call that must not run, None if it may."""
+    """What `before_tool_call` came to. settled: the outcome of a call that must not run, None if it may. ask: a person
+    has to approve it first."""
 
     settled: CallDone | None = None
+    ask: Asking | None = None
 
 
 @dataclass(frozen=True)
@@ -223,6 +236,58 @@ class CancelRequest:
 
 
 @dataclass(frozen=True)
+class WaitInput:
+    """A call begins to wait. kind: approval or client_tool. until: seconds since the epoch."""
+
+    request_id: str
+    tool_call_id: str
+    kind: str
+    reason: str
+    until: float
+
+
+@dataclass(frozen=True)
+class WaitAnswer:
+    """The answer to a waiting call. answer: approved, denied, result or expired. error: the reason of a denial, or the
+    error that a front end reports."""
+
+    request_id: str
+    agent: str
+    tool_call_id: str
+    tool_name: str
+    answer: str
+    input: JsonDict | None = None
+    output: Any = None
+    error: str | None = None
+    announce: bool = True
+
+
+@dataclass(frozen=True)
+class Approval:
+    """Argument of the update `approve`. input: other arguments for the call, None to run it as asked."""
+
+    tool_call_id: str
+    input: JsonDict | None = None
+
+
+@dataclass(frozen=True)
+class Denial:
+    """Argument of the update `deny`."""
+
+    tool_call_id: str
+    reason: str | None = None
+
+
+@dataclass(frozen=True)
+class ClientResult:
+    """Argument of the update `submit_tool_result`. error: set if the front end's tool failed."""
+
+    tool_call_id: str
+    output: Any = None
+    error: str | None = None
+
+
+@dataclass(frozen=True)
 class Predecessor:
     """A queued turn asks whether the turn before it is still alive."""
 
@@ -237,6 +302,8 @@ ACTIVITIES: Final = (
     "before_step",
     "model_step",
     "before_tool_call",
+    "open_wait",
+    "resolve_wait",
     "run_tool",
     "after_tool_call",
     "on_step_finish",

@@ -7,7 +7,7 @@ shuts down, or Temporal has given the attempt up.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Coroutine, Iterator
+from collections.abc import Coroutine, Generator
 from contextlib import contextmanager
 from datetime import timedelta
 from typing import Any, Final, Literal, TypeVar
@@ -44,7 +44,7 @@ class RunningWork:
         self._flags: dict[str, list[CancelFlag]] = {}
 
     @contextmanager
-    def enter(self, request_id: str) -> Iterator[CancelFlag]:
+    def enter(self, request_id: str) -> Generator[CancelFlag]:
         """The flag that `interrupt` sets while the block runs."""
         flag = CancelFlag()
         flags = self._flags.setdefault(request_id, [])
@@ -91,9 +91,7 @@ async def _watched(task: asyncio.Future[Any], flag: CancelFlag, *, stop_on_shutd
         others.add(asyncio.ensure_future(activity.wait_for_worker_shutdown()))
     try:
         while not task.done() and not any(future.done() for future in others):
-            done, _ = await asyncio.wait(
-                others | {task}, timeout=HEARTBEAT_EVERY, return_when=asyncio.FIRST_COMPLETED
-            )
+            done, _ = await asyncio.wait(others | {task}, timeout=HEARTBEAT_EVERY, return_when=asyncio.FIRST_COMPLETED)
             if not done:
                 activity.heartbeat()
     except asyncio.CancelledError:

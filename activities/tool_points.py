@@ -11,13 +11,13 @@ from temporalio import activity
 from everturn.activities.dispatch import Dispatch, denies
 from everturn.activities.facts import hook_ref
 from everturn.activities.outcomes import call_done, outcome_events
-from everturn.activities.payloads import CallDecision, CallInput, activity_name
+from everturn.activities.payloads import Asking, CallDecision, CallInput, activity_name
 from everturn.activities.requesting import transcript
 from everturn.activities.services import Activities
 from everturn.activities.values import NotJsonError, as_json, for_model
 from everturn.hooks.contexts import ToolCallContext, ToolCallResultContext
-from everturn.hooks.decisions import Allow, Block, Replace, Substitute
-from everturn.hooks.log import HookLog
+from everturn.hooks.decisions import Allow, Ask, Block, Replace, Substitute
+from everturn.hooks.log import HookLog, cut
 from everturn.hooks.points import AFTER_TOOL_CALL, BEFORE_TOOL_CALL
 from everturn.hooks.runner import HookRun, edited
 from everturn.hooks.tools import Tool, ToolInputError
@@ -28,12 +28,16 @@ WITHHELD_TEXT: Final = "The result of this call is withheld: it could not be che
 """Shown instead of an output when a hook with on_error="deny" failed."""
 
 
+MAX_REASON_BYTES = 1024
+
+
 @dataclass
 class Verdict:
-    """What the hooks came to so far. The strongest decision counts: block, then substitute, then allow."""
+    """What the hooks came to so far. The strongest decision counts: block, ask, substitute, allow."""
 
     input: JsonDict
     blocked: str | None = None
+    ask: Ask | None = None
     substitute: Substitute | None = None
     failed: str | None = None
 
@@ -52,7 +56,9 @@ class ToolPointActivities(Activities):
             return CallDecision()
         verdict = await self._verdict(given, call)
         settled = await self._settled(given, call, tool, verdict)
-        return CallDecision(call_done(settled) if settled else None)
+        if settled is not None:
+            return CallDecision(call_done(settled))
+        return CallDecision(ask=_asking(tool, verdict))
 
     @activity.defn(name=activity_name(AFTER_TOOL_CALL))
     async def after_tool_call(self, given: CallInput) -> None:
@@ -105,7 +111,7 @@ class ToolPointActivities(Activities):
             given.request_id,
             BEFORE_TOOL_CALL,
             chain,
-            (Allow, Block, Substitute),
+            (Allow, Ask, Block, Substitute),
             step=given.step,
             tool_call_id=given.tool_call_id,
             state=material.turn.state,
@@ -144,7 +150,7 @@ class ToolPointActivities(Activities):
             return await self._settle(given, replace(as_run, state="error", error=verdict.failed))
         if verdict.blocked is not None:
             return await self._settle(given, replace(as_run, state="blocked", output=verdict.blocked))
-        if verdict.substitute is not None:
+        if verdict.substitute is not None and verdict.ask is None:
             return await self._settle(given, _substituted(as_run, verdict.substitute))
         if not rewritten:
             return None
@@ -168,10 +174,13 @@ def _apply(run: HookRun, edits: JsonDict, verdict: Verdict) -> list[str]:
         elif run.hook.owner is None or run.hook.owner.on_error == "raise":
             verdict.failed = str(run.failure())
         return []
-    answer: Allow | Block | Substitute | None = run.value
+    answer: Allow | Ask | Block | Substitute | None = run.value
     if isinstance(answer, Block):
         verdict.blocked = answer.reason or Block().reason
         return ["block"]
+    if isinstance(answer, Ask):
+        verdict.ask = answer
+        return ["ask"]
     if isinstance(answer, Substitute):
         verdict.substitute = answer
         return ["substitute"]
@@ -190,6 +199,12 @@ def _rewrite(run: HookRun, new: object, verdict: Verdict) -> list[str]:
         changed = f"{run.hook.point} of hook {run.hook.name!r} rewrote the input to {type(new).__name__}"
         verdict.failed = f"{changed}, which is no JSON object; the tool was not run"
     return ["input"]
+
+
+def _asking(tool: Tool, verdict: Verdict) -> Asking | None:
+    if verdict.ask is not None:
+        return Asking(cut(verdict.ask.reason, MAX_REASON_BYTES), verdict.ask.timeout)
+    return Asking() if tool.asks(verdict.input) else None
 
 
 def _substituted(call: ToolCall, answer: Substitute) -> ToolCall:

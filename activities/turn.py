@@ -26,7 +26,7 @@ from everturn.hooks.points import AFTER_TOOL_CALL, BEFORE_TOOL_CALL
 from everturn.hooks.registry import RegisteredAgent, tool_patterns
 from everturn.ids import workflow_id
 from everturn.store.records import Admission, Admitted, Ended, Ending
-from everturn.turns import Principal, TurnError
+from everturn.turns import JsonDict, Principal, TurnError
 
 
 class TurnActivities(Activities):
@@ -134,8 +134,8 @@ def _admission(given: BeginInput, agent: RegisteredAgent | None) -> Admission:
 def _principal(turn: TurnInput) -> Principal | None:
     if turn.principal is None:
         return None
-    fields = dict(turn.principal)
-    return Principal(**{**fields, "roles": tuple(fields.get("roles", ()))})
+    fields: JsonDict = {**turn.principal, "roles": tuple(turn.principal.get("roles", ()))}
+    return Principal(**fields)
 
 
 def _begun(turn: TurnInput, admitted: Admitted, agent: RegisteredAgent | None) -> Begun:

@@ -6,28 +6,46 @@ import asyncio
 import dataclasses
 from collections import OrderedDict
 from collections.abc import AsyncIterator, Mapping
+from contextlib import aclosing
 from types import TracebackType
-from typing import Any, Final, Self, cast
+from typing import Any, Final, Self
 
-from temporalio.client import Client, WorkflowExecutionStatus
+from temporalio.client import Client
 from temporalio.converter import DataConverter
 
-from everturn.activities.payloads import TurnInput
+from everturn.activities.payloads import Approval, ClientResult, Denial, TurnInput
 from everturn.chunks import Chunk
-from everturn.client.request import inline_size, make_input
+from everturn.client.following import Follower
+from everturn.client.request import MAX_BODY_BYTES, inline_size, json_object, make_input
 from everturn.client.temporal import TemporalTurns
 from everturn.client.turn import Turn
 from everturn.connection import connect_temporal, turn_link, web_ui_of
-from everturn.errors import MessageTooLarge, RequestConflict, ResultTimeout, StoreRequired, ThreadBusy, TurnNotFound
+from everturn.errors import (
+    BadInput,
+    MessageTooLarge,
+    RequestConflict,
+    ResultTimeout,
+    StoreRequired,
+    ThreadBusy,
+    TurnNotFound,
+)
 from everturn.ids import check_id, workflow_id
-from everturn.messages import INLINE_MESSAGE_BYTES, Message, UserMessage
+from everturn.messages import INLINE_MESSAGE_BYTES, Message, UserMessage, json_size
 from everturn.settings import Settings
-from everturn.store.records import Ended, Ending
+from everturn.store.records import SETTLED_CALLS
 from everturn.store.store import Store
-from everturn.turns import TERMINAL, CancelOutcome, Policy, Principal, TurnError, TurnInfo, TurnResult, TurnSummary
+from everturn.turns import (
+    TERMINAL,
+    CancelOutcome,
+    PendingCall,
+    Policy,
+    Principal,
+    TurnInfo,
+    TurnResult,
+    TurnSummary,
+    WaitOutcome,
+)
 
-QUIET_SECONDS: Final = 5.0
-"""A turn that shows nothing for so long is looked up in Temporal: its workflow may have been terminated."""
 REMEMBERED_THREADS: Final = 10_000
 """Threads whose last request this client remembers, to keep its own submissions in order."""
 
@@ -59,7 +77,9 @@ class ChatClient:
     ) -> ChatClient:
         """Connects to Temporal (or takes an existing `client`) and to the store.
 
-        What is not given comes from EVERTURN_… environment variables, then Temporal's own, then the defaults. Raises
+        history_previews=False keeps what is said out of Temporal: messages reach the worker through the store (a client
+        without one has only Temporal to carry them). What is not given comes from EVERTURN_… environment variables,
+        then Temporal's own, then the defaults. Raises
         TemporalUnavailable or StoreUnavailable within `connect_timeout` (8 s), BadInput for an unusable value.
         """
         given = {
@@ -168,28 +188,10 @@ class ChatClient:
 
     async def stream(self, request_id: str, *, after: int = 0) -> AsyncIterator[Chunk]:
         """See `Turn.stream`."""
-        store = self._need_store("stream")
-        await self._check_exists(request_id)
-        chunks = store.tail(request_id, after)
-        pending: asyncio.Task[Chunk] | None = None
-        try:
-            while True:
-                pending = pending or asyncio.ensure_future(cast(Any, anext(chunks)))
-                done, _ = await asyncio.wait({pending}, timeout=QUIET_SECONDS)
-                if not done:
-                    await self._settle_if_lost(request_id)
-                    continue
-                try:
-                    chunk = pending.result()
-                except StopAsyncIteration:
-                    return
-                pending = None
+        self._need_store("stream")
+        async with aclosing(self._follower().chunks(request_id, after)) as chunks:
+            async for chunk in chunks:
                 yield chunk
-        finally:
-            if pending is not None:
-                pending.cancel()
-                await asyncio.wait({pending})
-            await cast(Any, chunks).aclose()
 
     async def result(self, request_id: str, *, timeout: float | None = None) -> TurnResult:  # noqa: ASYNC109
         """See `Turn.result`."""
@@ -197,8 +199,7 @@ class ChatClient:
             async with asyncio.timeout(timeout):
                 if self._store is None:
                     return (await self._temporal.outcome(request_id)).as_result()
-                await self._check_exists(request_id)
-                return _result(await self._ended(self._store, request_id))
+                return await self._follower().result(request_id)
         except TimeoutError as error:
             raise ResultTimeout(request_id, timeout or 0.0) from error
 
@@ -217,8 +218,43 @@ class ChatClient:
         if status is None and head is None:
             return "not_found"
         if head is not None:
-            await self._settle_if_lost(request_id)
+            await self._follower().settle_if_lost(request_id)
         return "already_terminal"
+
+    async def approve(
+        self,
+        request_id: str,
+        tool_call_id: str,
+        input: Mapping[str, Any] | None = None,  # noqa: A002
+    ) -> WaitOutcome:
+        """Lets a tool call run that waits for approval, with other arguments if `input` is given.
+
+        "accepted", or "already_resolved" (the first answer counts), or "not_found". Raises BadInput if `input` does
+        not fit the tool; the call then still waits.
+        """
+        given = Approval(check_id(tool_call_id, "tool_call_id"), json_object(input, "input"))
+        return await self._answered(request_id, tool_call_id, "approve", given)
+
+    async def deny(self, request_id: str, tool_call_id: str, reason: str | None = None) -> WaitOutcome:
+        """Refuses a tool call that waits for approval; the model is told, with the reason. Outcomes as of `approve`."""
+        given = Denial(check_id(tool_call_id, "tool_call_id"), reason)
+        return await self._answered(request_id, tool_call_id, "deny", given)
+
+    async def submit_tool_result(
+        self, request_id: str, tool_call_id: str, output: Any = None, *, error: str | None = None
+    ) -> WaitOutcome:
+        """The result of a client tool, or the error that it met. Outcomes as of `approve`.
+
+        Raises BadInput for an output that is not JSON or has more than 256 KB.
+        """
+        if json_size(output, "output") > MAX_BODY_BYTES:
+            raise BadInput(f"output has more than {MAX_BODY_BYTES:,} bytes as JSON; send a reference instead")
+        given = ClientResult(check_id(tool_call_id, "tool_call_id"), output, error)
+        return await self._answered(request_id, tool_call_id, "submit_tool_result", given)
+
+    async def pending(self, thread_id: str) -> list[PendingCall]:
+        """The tool calls of a thread that wait for an approval or a client tool's result. Raises StoreRequired."""
+        return await self._need_store("pending").pending(check_id(thread_id, "thread_id"))
 
     async def inspect(self, request_id: str) -> TurnInfo:
         """Everything that is known of a turn: status, steps, tool calls, usage, hook traces, error, Web UI link.
@@ -244,6 +280,16 @@ class ChatClient:
         """The turn's page in the Temporal Web UI, None if its address is not known."""
         return turn_link(self._web_ui, self._temporal.client.namespace, workflow_id(request_id))
 
+    async def _answered(self, request_id: str, tool_call_id: str, update: str, given: object) -> WaitOutcome:
+        outcome = await self._temporal.answer(check_id(request_id, "request_id"), update, given)
+        if outcome == "not_found" and self._store is not None:
+            info = await self._store.inspect(request_id)
+            calls = info.tool_calls if info else []
+            settled = [call for call in calls if call.tool_call_id == tool_call_id and call.state in SETTLED_CALLS]
+            if settled:
+                return "already_resolved"
+        return outcome
+
     def _completed(self, turn: TurnInput) -> TurnInput:
         last = self._last_request.get(turn.thread_id)
         after = last if last != turn.request_id else None
@@ -268,61 +314,20 @@ class ChatClient:
             raise ThreadBusy(thread_id, running)
 
     async def _drafted(self, turn: TurnInput) -> bool:
-        """Puts a large message into the store; True if it did."""
+        """Puts a message into the store that is large, or must not be seen in Temporal; True if it did."""
         parts = turn.parts or []
         size = inline_size(parts)
-        if size <= INLINE_MESSAGE_BYTES:
-            return False
-        if self._store is None:
+        if size > INLINE_MESSAGE_BYTES and self._store is None:
             raise MessageTooLarge(size, INLINE_MESSAGE_BYTES, "without a store that is the limit; connect with store=…")
-        await self._store.put_draft(turn.request_id, parts)
+        if self._store is None or (turn.previews and size <= INLINE_MESSAGE_BYTES):
+            return False
+        await self._store.put_draft(turn.request_id, turn.digest, parts)
         return True
 
-    async def _check_exists(self, request_id: str) -> None:
-        if self._store is not None and await self._store.head(request_id) is not None:
-            return
-        if await self._temporal.status(request_id) is None:
-            raise TurnNotFound(request_id)
-
-    async def _ended(self, store: Store, request_id: str) -> Ended:
-        waiting = asyncio.ensure_future(store.wait_end(request_id))
-        try:
-            while True:
-                done, _ = await asyncio.wait({waiting}, timeout=QUIET_SECONDS)
-                if done:
-                    return waiting.result()
-                await self._settle_if_lost(request_id)
-        finally:
-            waiting.cancel()
-
-    async def _settle_if_lost(self, request_id: str) -> None:
-        """A turn whose workflow is gone (terminated in the Web UI, say) gets its end, so that nobody waits for ever."""
-        status = await self._temporal.status(request_id)
-        if self._store is None or status in (None, WorkflowExecutionStatus.RUNNING, WorkflowExecutionStatus.COMPLETED):
-            return
-        head = await self._store.head(request_id)
-        if head is None or head.status in TERMINAL or status == WorkflowExecutionStatus.CONTINUED_AS_NEW:
-            return
-        message = f"the turn's workflow ended as {status.name.lower()} before the turn was finished"
-        await self._store.finish(Ending(request_id, "error", "error", TurnError("lost", message)))
+    def _follower(self) -> Follower:
+        return Follower(self._temporal, self._need_store("following a turn"))
 
     def _need_store(self, call: str) -> Store:
         if self._store is None:
             raise StoreRequired(call)
         return self._store
-
-
-def _result(ended: Ended) -> TurnResult:
-    message = ended.message
-    return TurnResult(
-        request_id=ended.request_id,
-        thread_id=ended.thread_id,
-        status=ended.status,
-        stop_reason=ended.stop_reason,
-        text=message.text if message else "",
-        message=message.parts if message else None,
-        message_id=message.id if message else None,
-        usage=ended.usage,
-        steps=ended.steps,
-        error=ended.error,
-    )

@@ -40,8 +40,8 @@ def make_input(
         digest="",
         parts=user_parts(message),
         policy=policy,
-        message_metadata=_json_object(metadata, "metadata") or {},
-        body=_json_object(body, "body"),
+        message_metadata=json_object(metadata, "metadata") or {},
+        body=json_object(body, "body"),
         principal=_principal(principal),
         tenant_id=check_id(tenant_id, "tenant_id") if tenant_id is not None else None,
     )
@@ -83,7 +83,7 @@ def _digest(turn: TurnInput) -> str:
     return hashlib.sha256(json.dumps(asked, sort_keys=True, ensure_ascii=False).encode()).hexdigest()
 
 
-def _json_object(value: object, what: str) -> JsonDict | None:
+def json_object(value: object, what: str) -> JsonDict | None:
     if value is None:
         return None
     if not isinstance(value, Mapping):
@@ -100,4 +100,4 @@ def _principal(principal: object) -> JsonDict | None:
         return None
     if not isinstance(principal, Principal):
         raise BadInput(f"principal must be an everturn.Principal, not {type(principal).__name__}")
-    return _json_object(dataclasses.asdict(principal), "principal")
+    return json_object(dataclasses.asdict(principal), "principal")

@@ -15,16 +15,16 @@ from temporalio.client import (
     WorkflowUpdateRPCTimeoutOrCancelledError,
 )
 from temporalio.common import WorkflowIDConflictPolicy, WorkflowIDReusePolicy
-from temporalio.exceptions import ApplicationError, WorkflowAlreadyStartedError
+from temporalio.exceptions import ApplicationError, FailureError, WorkflowAlreadyStartedError
 from temporalio.service import RPCError, RPCStatusCode
 
 from everturn.activities.payloads import WORKFLOW, Begun, CancelRequest, TurnInput, TurnOutcome
 from everturn.client.attributes import SearchAttributes, of_turn
 from everturn.client.request import details, summary
 from everturn.connection import place_of, temporal_error
-from everturn.errors import RequestConflict, TurnNotFound
+from everturn.errors import BadInput, RequestConflict, TemporalUnavailable, ThreadBusy, TurnNotFound
 from everturn.ids import workflow_id
-from everturn.turns import TurnError, Usage
+from everturn.turns import TurnError, Usage, WaitOutcome
 
 T = TypeVar("T")
 DIGEST_MEMO: Final = "everturn_digest"
@@ -74,17 +74,41 @@ class TemporalTurns:
         return True
 
     async def admission(self, request_id: str) -> Begun | None:
-        """Waits until a worker has admitted or refused the turn; None if that takes longer than the deadline."""
+        """Waits until a worker has admitted or refused the turn; None if it did neither within the deadline."""
         handle = self.client.get_workflow_handle(workflow_id(request_id))
         try:
             begun: Begun = await handle.execute_update("admission", result_type=Begun, rpc_timeout=self._rpc_timeout)
-        except (WorkflowUpdateRPCTimeoutOrCancelledError, WorkflowUpdateFailedError):
+        except WorkflowUpdateRPCTimeoutOrCancelledError:
             return None
+        except WorkflowUpdateFailedError:
+            return await self._refusal(request_id)
         except RPCError as error:
             if error.status == RPCStatusCode.NOT_FOUND:  # it ended before the question arrived
-                return None
+                return await self._refusal(request_id)
             raise temporal_error(error, place_of(self.client)) from error
         return begun
+
+    async def _refusal(self, request_id: str) -> Begun | None:
+        """What became of a turn that ended before it could say: refused, or run to its end."""
+        outcome = await self.outcome(request_id)
+        busy = outcome.error is not None and outcome.error.type == ThreadBusy.__name__
+        return Begun("busy", error=outcome.error) if busy else None
+
+    async def answer(self, request_id: str, update: str, given: object) -> WaitOutcome:
+        """Answers a waiting tool call. Raises BadInput if the arguments of an approval do not fit the tool."""
+        handle = self.client.get_workflow_handle(workflow_id(request_id))
+        try:
+            await handle.execute_update(update, given, rpc_timeout=self._rpc_timeout)
+        except WorkflowUpdateFailedError as error:
+            return _unanswered(error)
+        except WorkflowUpdateRPCTimeoutOrCancelledError as error:
+            reason = f"no worker took the answer within {self._rpc_timeout.total_seconds():g} s"
+            raise TemporalUnavailable(place_of(self.client).target, reason) from error
+        except RPCError as error:
+            if error.status == RPCStatusCode.NOT_FOUND:
+                return "not_found"
+            raise temporal_error(error, place_of(self.client)) from error
+        return "accepted"
 
     async def cancel(self, request_id: str, reason: str | None) -> bool:
         """Signals the turn; False if no such workflow runs."""
@@ -135,6 +159,17 @@ class TemporalTurns:
             return await call
         except RPCError as error:
             raise temporal_error(error, place_of(self.client)) from error
+
+
+def _unanswered(error: WorkflowUpdateFailedError) -> WaitOutcome:
+    refused: BaseException | None = error.cause
+    if isinstance(refused, ApplicationError) and refused.type == "NotPending":
+        return "not_found"
+    if isinstance(refused, ApplicationError) and refused.type == "AlreadyResolved":
+        return "already_resolved"
+    while isinstance(refused, FailureError) and refused.cause is not None:
+        refused = refused.cause
+    raise BadInput(str(refused)) from error
 
 
 def _failed_outcome(request_id: str, error: WorkflowFailureError) -> TurnOutcome:

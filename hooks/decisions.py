@@ -109,4 +109,16 @@ class Replace:
     output: Any
 
 
-ToolDecision = Allow | Block | Substitute
+APPROVAL_TIMEOUT = 7 * 86400.0
+"""Seconds that a turn waits for a person before silence counts as a denial."""
+
+
+@dataclass(frozen=True, slots=True)
+class Ask:
+    """A person has to approve the call before it runs, by `ChatClient.approve`. timeout: seconds; then it is denied."""
+
+    reason: str = ""
+    timeout: float = APPROVAL_TIMEOUT
+
+
+ToolDecision = Allow | Ask | Block | Substitute

@@ -55,10 +55,11 @@ def begin(connection: Connection, admission: Admission) -> Admitted:
     return _claim(connection, thread, turn, admission, asked_at)
 
 
-def put_draft(connection: Connection, request_id: str, parts: list[Part]) -> None:
-    """Keeps a large user message until its turn begins; the newest put wins."""
-    connection.execute(delete(drafts).where(drafts.c.request_id == request_id))
-    connection.execute(insert(drafts).values(request_id=request_id, parts=parts, created_at=now()))
+def put_draft(connection: Connection, request_id: str, digest: str, parts: list[Part]) -> None:
+    """Keeps a user message until its turn begins. The digest keeps apart what was sent under one request id: only one
+    of them becomes a turn, and it must find its own message."""
+    row = {"request_id": request_id, "digest": digest, "parts": parts, "created_at": now()}
+    insert_or_ignore(connection, drafts, row)
 
 
 def queue_of(connection: Connection, thread_id: str) -> list[Waiting]:
@@ -197,14 +198,15 @@ def _run(connection: Connection, thread: AnyRow, turn: AnyRow, admission: Admiss
 def _take_parts(connection: Connection, admission: Admission) -> list[Part] | None:
     if not admission.draft:
         return admission.parts
-    mine = drafts.c.request_id == admission.request_id
+    of_turn = drafts.c.request_id == admission.request_id
+    mine = of_turn & (drafts.c.digest == admission.digest)
     parts: list[Part] | None = connection.scalar(select(drafts.c.parts).where(mine))
     if parts is None:
         raise BadInput(
             f"the message of turn {admission.request_id!r} was announced as a draft and is not in the store; "
             "submit the turn again with the same store as the worker's"
         )
-    connection.execute(delete(drafts).where(mine))
+    connection.execute(delete(drafts).where(of_turn))
     return parts
 
 

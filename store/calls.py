@@ -11,13 +11,20 @@ from everturn.chunks import Event
 from everturn.errors import BadInput
 from everturn.store.columns import AnyRow, now
 from everturn.store.events import EventLog
-from everturn.store.locks import lock_turn
+from everturn.store.locks import lock_turn, update_turn
 from everturn.store.records import SETTLED_CALLS, ToolCall, ToolOpening
 from everturn.store.rows import CALL, call_of, outcome_values
 from everturn.store.tables import tool_calls
 from everturn.turns import TERMINAL, JsonDict
 
 _MINE: Final = (tool_calls.c.request_id == bindparam("turn")) & (tool_calls.c.tool_call_id == bindparam("call"))
+WAITING: Final = "waiting"
+"""State of a call, and status of its turn, while somebody is asked."""
+_WAITING_CALL: Final = (
+    select(tool_calls.c.tool_call_id)
+    .where(tool_calls.c.request_id == bindparam("turn"), tool_calls.c.state == WAITING)
+    .limit(1)
+)
 _FIND: Final = select(*CALL).where(_MINE)
 _UPDATE: Final = update(tool_calls).where(_MINE)
 
@@ -62,7 +69,16 @@ def settle_call(connection: Connection, request_id: str, call: ToolCall, events:
     log = EventLog(request_id, turn.last_seq)
     log.add(*events, step=row.step)
     log.save(connection)
+    resume(connection, turn)
     return call_of(_find(connection, request_id, call.tool_call_id))
+
+
+def resume(connection: Connection, turn: AnyRow) -> None:
+    """A turn that waited runs again once none of its calls waits."""
+    if turn.status != WAITING:
+        return
+    if connection.execute(_WAITING_CALL, {"turn": turn.request_id}).first() is None:
+        update_turn(connection, turn.request_id, status="running")
 
 
 def get_call(connection: Connection, request_id: str, tool_call_id: str) -> ToolCall:

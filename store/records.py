@@ -8,7 +8,7 @@ from typing import Literal
 
 from everturn.chunks import Event
 from everturn.messages import Message, Part
-from everturn.turns import JsonDict, Policy, Principal, StopReason, Trigger, TurnError, TurnStatus, Usage
+from everturn.turns import JsonDict, Policy, Principal, StopReason, Trigger, TurnError, TurnStatus, Usage, WaitKind
 
 Manifest = dict[str, list[str]]
 """Hook point → names of the hooks that implement it, in order; recorded once, when the turn begins."""
@@ -70,8 +70,21 @@ class Opening:
     failures: int = 0
 
 
-CallState = Literal["requested", "running", "done", "error", "blocked", "substituted", "unknown", "interrupted"]
-SETTLED_CALLS: frozenset[str] = frozenset({"done", "error", "blocked", "substituted", "unknown", "interrupted"})
+CallState = Literal[
+    "requested",
+    "waiting",
+    "running",
+    "done",
+    "error",
+    "blocked",
+    "substituted",
+    "denied",
+    "unknown",
+    "interrupted",
+]
+SETTLED_CALLS: frozenset[str] = frozenset(
+    {"done", "error", "blocked", "substituted", "denied", "unknown", "interrupted"}
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -160,6 +173,16 @@ class PromptMaterial:
     turn: TurnFacts
     messages: list[Message]
     steps: list[StepRecord]
+
+
+@dataclass(frozen=True, slots=True)
+class CallWait:
+    """A tool call that waits for an approval or for a front end's result. until: seconds since the epoch."""
+
+    tool_call_id: str
+    kind: WaitKind
+    reason: str
+    until: float
 
 
 @dataclass(frozen=True, slots=True)

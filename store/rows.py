@@ -15,6 +15,7 @@ from everturn.store.tables import hook_traces, messages, steps, tool_calls, turn
 from everturn.turns import (
     HookTraceInfo,
     JsonDict,
+    PendingCall,
     Principal,
     StepInfo,
     ToolCallInfo,
@@ -296,6 +297,18 @@ def call_info_of(row: AnyRow) -> ToolCallInfo:
         output=row.output,
         error=row.error,
         duration_ms=row.duration_ms,
+    )
+
+
+def pending_of(row: AnyRow) -> PendingCall:
+    return PendingCall(
+        request_id=row.request_id,
+        tool_call_id=row.tool_call_id,
+        tool_name=row.tool_name,
+        kind=row.wait_kind,
+        reason=row.wait_reason or "",
+        input=row.input,
+        expires_at=row.wait_until.isoformat(),
     )
 
 

@@ -12,7 +12,7 @@ from sqlalchemy import Connection
 from everturn.chunks import Chunk, Event
 from everturn.messages import Message, Part
 from everturn.store import admission as admissions
-from everturn.store import calls, ending, prompts, pruning, reading, schema, steps, traces
+from everturn.store import calls, ending, prompts, pruning, reading, schema, steps, traces, waits
 from everturn.store.address import Address, parse_address
 from everturn.store.events import prepare_batch
 from everturn.store.group import GroupCommit, GroupWrite
@@ -21,6 +21,7 @@ from everturn.store.opening import check_file, check_revision, migrated
 from everturn.store.records import (
     Admission,
     Admitted,
+    CallWait,
     Ended,
     Ending,
     EventBatch,
@@ -36,7 +37,7 @@ from everturn.store.records import (
 from everturn.store.tail import follow, until_over
 from everturn.store.transactions import Transactions
 from everturn.store.writer import StreamWriter
-from everturn.turns import JsonDict, TurnError, TurnInfo, TurnSummary
+from everturn.turns import JsonDict, PendingCall, TurnError, TurnInfo, TurnSummary
 
 DEFAULT_FLUSH: Final = 0.03
 DEFAULT_TIMEOUT: Final = 8.0
@@ -108,9 +109,9 @@ class Store:
 
     # The life of a turn
 
-    async def put_draft(self, request_id: str, parts: list[Part]) -> None:
-        """Keeps a large user message until its turn begins with `draft=True`."""
-        await self._write(admissions.put_draft, request_id, parts)
+    async def put_draft(self, request_id: str, digest: str, parts: list[Part]) -> None:
+        """Keeps a user message until its turn begins with `draft=True` and the same digest."""
+        await self._write(admissions.put_draft, request_id, digest, parts)
 
     async def begin(self, admission: Admission) -> Admitted:
         """Lets the turn run, queues it, or refuses it; also asked again by a queued turn that wakes."""
@@ -197,6 +198,14 @@ class Store:
         """Stores what the model and clients are to see of a settled call, once, with its events."""
         await self._write_for(request_id, calls.present_call, request_id, call, events)
 
+    async def open_wait(self, request_id: str, wait: CallWait, events: Sequence[Event]) -> bool:
+        """Lets a call and its turn wait for somebody; False if they are over. Raises TurnNotFound."""
+        return await self._write_for(request_id, waits.open_wait, request_id, wait, events)
+
+    async def approve_wait(self, request_id: str, tool_call_id: str, new_input: JsonDict | None) -> ToolCall:
+        """Lets a waiting call run, with other arguments if given. Raises TurnNotFound, BadInput for an unknown call."""
+        return await self._write(waits.approve_wait, request_id, tool_call_id, new_input)
+
     # The stream
 
     async def append(self, batch: EventBatch) -> bool:
@@ -246,6 +255,10 @@ class Store:
     ) -> list[TurnSummary]:
         """The newest turns first."""
         return await self._read(reading.list_turns, thread_id, status, limit)
+
+    async def pending(self, thread_id: str) -> list[PendingCall]:
+        """What the thread's turns wait for, oldest first."""
+        return await self._read(waits.pending, thread_id)
 
     async def messages(self, thread_id: str) -> list[Message]:
         """All messages of a thread in order, hidden ones included."""

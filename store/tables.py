@@ -174,7 +174,7 @@ class StepAttempt(Base, table=True):
 
 class StoredCall(Base, table=True):
     """One tool call. number: its place among the calls of its step. failures: runs that failed and were repeated.
-    presented: after_tool_call has had its say on what is shown."""
+    presented: after_tool_call has had its say on what is shown. wait_…: for what, why, and until when it waits."""
 
     __tablename__: ClassVar[Any] = "tool_calls"
     __table_args__ = (
@@ -204,6 +204,9 @@ class StoredCall(Base, table=True):
     activity_try: int | None = Field(default=None, sa_column=Column(Integer))
     failures: int = Field(default=0, sa_column=_count())
     presented: bool = Field(default=False, sa_column=Column(Boolean, nullable=False))
+    wait_kind: str | None = Field(default=None, sa_column=Column(Text))
+    wait_reason: str | None = Field(default=None, sa_column=Column(CleanText))
+    wait_until: datetime | None = Field(default=None, sa_column=Column(UtcTime))
     requested_at: datetime = Field(sa_column=Column(UtcTime, nullable=False))
     started_at: datetime | None = Field(default=None, sa_column=Column(UtcTime))
     settled_at: datetime | None = Field(default=None, sa_column=Column(UtcTime))
@@ -245,11 +248,12 @@ class StoredTrace(Base, table=True):
 
 
 class Draft(Base, table=True):
-    """A user message that is too large for Temporal's history, until its turn starts."""
+    """A user message that stays out of Temporal's history, until its turn starts. digest: of the request with it."""
 
     __tablename__: ClassVar[Any] = "drafts"
 
     request_id: str = Field(sa_column=Column(Text, primary_key=True))
+    digest: str = Field(sa_column=Column(Text, primary_key=True))
     parts: list[dict[str, Any]] = Field(sa_column=Column(json_type(), nullable=False))
     created_at: datetime = Field(sa_column=Column(UtcTime, nullable=False))
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import AsyncIterator, Callable, Iterable, Sequence
+from collections.abc import AsyncGenerator, Callable, Iterable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import asynccontextmanager
 from datetime import timedelta
@@ -21,6 +21,7 @@ from everturn.activities.services import Services
 from everturn.activities.tool import ToolActivities
 from everturn.activities.tool_points import ToolPointActivities
 from everturn.activities.turn import TurnActivities
+from everturn.activities.waiting import WaitActivities
 from everturn.errors import StoreUnavailable
 from everturn.hooks.agent import Agent
 from everturn.hooks.registry import AgentRegistry
@@ -91,7 +92,7 @@ class EverturnPlugin(SimplePlugin):
         return cast(WorkerConfig, changed)
 
     @asynccontextmanager
-    async def _running(self) -> AsyncIterator[None]:
+    async def _running(self) -> AsyncGenerator[None]:
         """Open store, warm models and pruning for as long as the worker runs."""
         opened = None
         if not isinstance(self._given, Store):
@@ -132,7 +133,7 @@ class EverturnPlugin(SimplePlugin):
 def activities_of(services: Services) -> Sequence[Callable[..., Any]]:
     """Every activity of a turn."""
     turn, hooks, ending = TurnActivities(services), HookPointActivities(services), EndingPointActivities(services)
-    tool_points = ToolPointActivities(services)
+    tool_points, waits = ToolPointActivities(services), WaitActivities(services)
     return [
         turn.begin,
         turn.finish,
@@ -145,6 +146,8 @@ def activities_of(services: Services) -> Sequence[Callable[..., Any]]:
         tool_points.before_tool_call,
         tool_points.after_tool_call,
         ToolActivities(services).run_tool,
+        waits.open_wait,
+        waits.resolve_wait,
         ending.on_chat_error,
         ending.on_chat_response,
         ending.on_turn_end,

@@ -6,6 +6,7 @@ import asyncio
 import logging
 import signal
 from collections.abc import Iterable
+from typing import Any
 
 from temporalio.client import Client
 from temporalio.converter import DataConverter
@@ -61,8 +62,9 @@ async def run_worker(
 async def _first(running: asyncio.Future[None], event: asyncio.Event) -> None:
     """Waits for the event, or for the worker to end by itself."""
     waiting = asyncio.ensure_future(event.wait())
+    both: set[asyncio.Future[Any]] = {running, waiting}
     try:
-        await asyncio.wait({running, waiting}, return_when=asyncio.FIRST_COMPLETED)
+        await asyncio.wait(both, return_when=asyncio.FIRST_COMPLETED)
     finally:
         waiting.cancel()
 

@@ -90,24 +90,27 @@ class Arrows:
     async def after_tool_call(self, given: CallInput, call: CallRef) -> None:
         await self._hook("after_tool_call", given, summary=call.label)
 
-    async def open_wait(self, given: WaitInput) -> None:
-        await _local("open_wait", given, None)
+    async def open_wait(self, given: WaitInput) -> bool:
+        return await _local("open_wait", given, bool)
 
-    async def resolve_wait(self, given: WaitAnswer, call: CallRef) -> CallDone | None:
-        return await _local("resolve_wait", given, CallDone | None, summary=f"{call.label} · {given.answer}")
+    async def resolve_wait(self, given: WaitAnswer, call: CallRef) -> CallDecision:
+        return await _local("resolve_wait", given, CallDecision, summary=f"{call.label} · {given.answer}")
 
     async def on_step_finish(self, given: HookInput) -> None:
         await self._hook("on_step_finish", given)
 
     async def on_chat_error(self, given: ErrorInput) -> TurnError:
-        return await _local(
-            "on_chat_error",
+        """A regular activity: a cancel that the hook itself asks for is heard before the hook's end."""
+        shown: TurnError = await workflow.execute_activity(
+            activity_name("on_chat_error"),
             given,
-            TurnError,
-            timeouts.HOOK_SCHEDULE_TO_CLOSE,
-            timeouts.HOOK_RETRY,
-            timeouts.HOOK_START_TO_CLOSE,
+            result_type=TurnError,
+            start_to_close_timeout=timeouts.HOOK_START_TO_CLOSE,
+            schedule_to_close_timeout=timeouts.HOOK_SCHEDULE_TO_CLOSE,
+            retry_policy=timeouts.HOOK_RETRY,
+            summary=_short(given.error.type),
         )
+        return shown
 
     async def on_chat_response(self, given: HookInput) -> None:
         await self._afterwards("on_chat_response", given)
@@ -206,13 +209,13 @@ class Arrows:
 async def _local(
     name: str,
     given: object,
-    result: Any,
+    result: type[T],
     schedule_to_close: timedelta = timeouts.STORE_SCHEDULE_TO_CLOSE,
     retry: RetryPolicy = timeouts.STORE_RETRY,
     start_to_close: timedelta = timeouts.STORE_START_TO_CLOSE,
     summary: str | None = None,
-) -> Any:
-    return await workflow.execute_local_activity(
+) -> T:
+    value: T = await workflow.execute_local_activity(
         activity_name(name),
         given,
         result_type=result,
@@ -221,6 +224,7 @@ async def _local(
         retry_policy=retry,
         summary=_short(summary),
     )
+    return value
 
 
 def _short(summary: str | None) -> str | None:

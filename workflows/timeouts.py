@@ -76,6 +76,9 @@ QUEUE_CHECK_MAX: Final = timedelta(minutes=10)
 """A queued turn is woken by a signal. The timer is for a predecessor that can no longer send it; it backs off so that a
 turn behind a two-day approval keeps a short history."""
 
+CLIENT_TOOL_TIMEOUT: Final = timedelta(days=7)
+"""How long a turn waits for its front end; as long as for a person."""
+
 TOOL_LOOP_CAP: Final = 3
 """Identical failing calls in a row after which the model is not going to find another way."""
 EMPTY_ANSWERS: Final = 2

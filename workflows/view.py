@@ -34,6 +34,9 @@ class TurnView:
         self.calls.setdefault(step, []).append(f"{call.label} → {done.state}, {done.duration_ms} ms")
         self._now(self.headline)
 
+    def waiting(self, call: CallRef) -> None:
+        self._now(f"waiting for {'its front end' if call.client else 'approval'} · {call.label}")
+
     def ended(self, outcome: TurnOutcome) -> None:
         self.error = outcome.error
         self._now(f"{outcome.status} · {outcome.stop_reason or 'no stop reason'}")

@@ -44,13 +44,13 @@ if TYPE_CHECKING:
         TurnContext,
         TurnEndResult,
     )
-    from everturn.hooks.decisions import Allow, Block, Replace, StepConfig, Substitute, TurnConfig
+    from everturn.hooks.decisions import Allow, Ask, Block, Replace, StepConfig, Substitute, TurnConfig
     from everturn.hooks.hook import Hooks, Order
     from everturn.hooks.tools import Tool, tool
     from everturn.messages import Message
     from everturn.settings import Settings
     from everturn.store.store import Store
-    from everturn.turns import Principal, TurnError, TurnInfo, TurnResult, TurnSummary, Usage
+    from everturn.turns import PendingCall, Principal, TurnError, TurnInfo, TurnResult, TurnSummary, Usage
     from everturn.worker.plugin import EverturnPlugin
     from everturn.worker.run import run_worker
 
@@ -91,13 +91,13 @@ _HOMES = {
         "TurnContext",
         "TurnEndResult",
     ),
-    "hooks.decisions": ("Allow", "Block", "Replace", "StepConfig", "Substitute", "TurnConfig"),
+    "hooks.decisions": ("Allow", "Ask", "Block", "Replace", "StepConfig", "Substitute", "TurnConfig"),
     "hooks.hook": ("Hooks", "Order"),
     "hooks.tools": ("Tool", "tool"),
     "messages": ("Message",),
     "settings": ("Settings",),
     "store.store": ("Store",),
-    "turns": ("Principal", "TurnError", "TurnInfo", "TurnResult", "TurnSummary", "Usage"),
+    "turns": ("PendingCall", "Principal", "TurnError", "TurnInfo", "TurnResult", "TurnSummary", "Usage"),
     "worker.plugin": ("EverturnPlugin",),
     "worker.run": ("run_worker",),
 }
@@ -106,6 +106,7 @@ _HOME_OF = {name: module for module, names in _HOMES.items() for name in names}
 __all__ = [
     "Agent",
     "Allow",
+    "Ask",
     "BadInput",
     "Block",
     "ChatClient",
@@ -123,6 +124,7 @@ __all__ = [
     "Model",
     "NotFound",
     "Order",
+    "PendingCall",
     "Principal",
     "Replace",
     "RequestConflict",

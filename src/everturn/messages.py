@@ -28,7 +28,7 @@ _USER_PARTS = ("text", "file", "source-url")
 
 @dataclass(frozen=True, slots=True)
 class Message:
-    """One stored message of a thread. hidden: kept for the record, left out of every prompt. Times are ISO 8601 in UTC."""
+    """One stored message of a thread. hidden: kept for the record, left out of every prompt. Times: ISO 8601, UTC."""
 
     id: str
     role: Role
@@ -79,7 +79,7 @@ def json_size(value: object, what: str) -> int:
 
 
 def dump_json(value: object, what: str) -> str:
-    """`value` as compact JSON text; raises BadInput naming `what` if it has no JSON form (NaN and lone surrogates included)."""
+    """`value` as compact JSON text; raises BadInput naming `what` if it has no JSON form (NaN, lone surrogates)."""
     try:
         text = json.dumps(value, ensure_ascii=False, separators=(",", ":"), allow_nan=False)
         text.encode()

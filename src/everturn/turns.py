@@ -12,6 +12,8 @@ StopReason = Literal["end_turn", "max_steps", "stop_when", "blocked", "cancelled
 Policy = Literal["queue", "reject"]
 Trigger = Literal["submit", "continue"]
 CancelOutcome = Literal["cancelled", "already_terminal", "not_found"]
+WaitKind = Literal["approval", "client_tool"]
+WaitOutcome = Literal["accepted", "already_resolved", "not_found"]
 
 TERMINAL: Final = frozenset({"completed", "error", "aborted", "blocked", "dropped", "superseded"})
 POLICIES: Final = frozenset({"queue", "reject"})
@@ -107,7 +109,8 @@ class StepInfo:
 
 @dataclass(frozen=True, slots=True)
 class ToolCallInfo:
-    """One tool call of a turn. state: requested, running, done, error, blocked, substituted, unknown or interrupted."""
+    """One tool call of a turn. state: requested, waiting, running, done, error, blocked,
+    substituted, denied, unknown or interrupted."""
 
     step: int
     tool_call_id: str
@@ -117,6 +120,20 @@ class ToolCallInfo:
     output: Any
     error: str | None
     duration_ms: int | None
+
+
+@dataclass(frozen=True, slots=True)
+class PendingCall:
+    """A tool call that waits for somebody. kind: "approval" (approve or deny it) or "client_tool" (send its result).
+    expires_at: ISO 8601 in UTC; an approval is then denied, a client tool's call fails."""
+
+    request_id: str
+    tool_call_id: str
+    tool_name: str
+    kind: WaitKind
+    reason: str
+    input: Any
+    expires_at: str
 
 
 @dataclass(frozen=True, slots=True)

@@ -134,6 +134,9 @@ def upgrade() -> None:
         sa.Column("activity_try", sa.Integer()),
         sa.Column("failures", sa.Integer(), nullable=False),
         sa.Column("presented", sa.Boolean(), nullable=False),
+        sa.Column("wait_kind", sa.Text()),
+        sa.Column("wait_reason", sa.Text()),
+        sa.Column("wait_until", TIME),
         sa.Column("requested_at", TIME, nullable=False),
         sa.Column("started_at", TIME),
         sa.Column("settled_at", TIME),
@@ -171,6 +174,7 @@ def upgrade() -> None:
     op.create_table(
         "drafts",
         sa.Column("request_id", sa.Text(), primary_key=True),
+        sa.Column("digest", sa.Text(), primary_key=True),
         sa.Column("parts", sa.JSON(), nullable=False),
         sa.Column("created_at", TIME, nullable=False),
     )

@@ -1,0 +1,121 @@
+"""Following turns to their end, also when nobody is left to end them."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncGenerator, AsyncIterator
+from typing import Final, cast
+
+from temporalio.client import WorkflowExecutionStatus
+
+from everturn.activities.payloads import TurnOutcome
+from everturn.chunks import ERROR, Chunk
+from everturn.client.temporal import TemporalTurns
+from everturn.errors import StoreUnavailable, TurnNotFound
+from everturn.store.records import Ended, Ending
+from everturn.store.store import Store
+from everturn.turns import TERMINAL, TurnError, TurnResult
+
+QUIET_SECONDS: Final = 5.0
+"""A turn that shows nothing for so long is looked up in Temporal: its workflow may have been terminated."""
+_GOES_ON: Final = (None, WorkflowExecutionStatus.RUNNING, WorkflowExecutionStatus.CONTINUED_AS_NEW)
+
+
+class Follower:
+    """Reads a turn from the store and keeps an eye on its workflow."""
+
+    def __init__(self, temporal: TemporalTurns, store: Store) -> None:
+        self._temporal, self._store = temporal, store
+
+    async def chunks(self, request_id: str, after: int) -> AsyncGenerator[Chunk, None]:
+        """The chunks numbered above `after`, up to and with the end. Raises TurnNotFound."""
+        await self._check_exists(request_id)
+        source = cast(AsyncGenerator[Chunk, None], self._store.tail(request_id, after))
+        try:
+            while (chunk := await self._next(source, request_id)) is not None:
+                yield chunk
+                if chunk.is_end:
+                    return
+        finally:
+            await source.aclose()
+
+    async def result(self, request_id: str) -> TurnResult:
+        """Waits for the end. Raises TurnNotFound."""
+        await self._check_exists(request_id)
+        waiting = asyncio.ensure_future(self._store.wait_end(request_id))
+        try:
+            while True:
+                done, _ = await asyncio.wait({waiting}, timeout=QUIET_SECONDS)
+                if done:
+                    return _result(waiting.result())
+                outcome = await self.settle_if_lost(request_id)
+                if outcome is not None:
+                    return outcome.as_result()
+        finally:
+            waiting.cancel()
+
+    async def settle_if_lost(self, request_id: str) -> TurnOutcome | None:
+        """Ends a turn whose workflow is gone (terminated in the Web UI, say), so that nobody waits for ever.
+
+        A turn that never reached the store has only its workflow's outcome, which is returned then.
+        """
+        status = await self._temporal.status(request_id)
+        if status is None or status in _GOES_ON:
+            return None
+        head = await self._store.head(request_id)
+        if head is None:
+            return await self._temporal.outcome(request_id)
+        if head.status not in TERMINAL:
+            message = f"the turn's workflow ended as {status.name.lower()} before the turn was finished"
+            await self._store.finish(Ending(request_id, "error", "error", TurnError("lost", message)))
+        return None
+
+    async def _next(self, source: AsyncIterator[Chunk], request_id: str) -> Chunk | None:
+        """The next chunk, None after the end."""
+        pending = asyncio.ensure_future(_advance(source))
+        try:
+            while True:
+                done, _ = await asyncio.wait({pending}, timeout=QUIET_SECONDS)
+                if done:
+                    return pending.result()
+                outcome = await self.settle_if_lost(request_id)
+                if outcome is not None:
+                    return self._end_of_unrecorded(outcome)
+        finally:
+            if not pending.done():
+                pending.cancel()
+                await asyncio.wait({pending})
+
+    def _end_of_unrecorded(self, outcome: TurnOutcome) -> Chunk:
+        """The only chunk of a turn that the store never saw. Raises StoreUnavailable if another store must have it."""
+        if outcome.error is None:
+            reason = f"it has no record of turn {outcome.request_id!r}, which is {outcome.status}"
+            raise StoreUnavailable(self._store.url, reason, "connect with the store of the workers")
+        return Chunk(1, ERROR, {"type": outcome.error.type, "errorText": outcome.error.message})
+
+    async def _check_exists(self, request_id: str) -> None:
+        if await self._store.head(request_id) is None and await self._temporal.status(request_id) is None:
+            raise TurnNotFound(request_id)
+
+
+async def _advance(source: AsyncIterator[Chunk]) -> Chunk | None:
+    try:
+        return await anext(source)
+    except StopAsyncIteration:
+        return None
+
+
+def _result(ended: Ended) -> TurnResult:
+    message = ended.message
+    return TurnResult(
+        request_id=ended.request_id,
+        thread_id=ended.thread_id,
+        status=ended.status,
+        stop_reason=ended.stop_reason,
+        text=message.text if message else "",
+        message=message.parts if message else None,
+        message_id=message.id if message else None,
+        usage=ended.usage,
+        steps=ended.steps,
+        error=ended.error,
+    )
