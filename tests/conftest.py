@@ -11,6 +11,7 @@ import pytest
 import pytest_asyncio
 from temporalio.client import Client
 
+from everturn.activities.scripted import ScriptedModelServer
 from tests.services.temporal import TemporalService, temporal_service
 
 
@@ -25,6 +26,13 @@ async def temporal() -> AsyncIterator[TemporalService]:
 async def client(temporal: TemporalService) -> Client:
     """One Temporal client for all tests of the session."""
     return await temporal.connect()
+
+
+@pytest_asyncio.fixture(scope="session", loop_scope="session")
+async def model_server() -> AsyncIterator[ScriptedModelServer]:
+    """A model server whose scenarios are chosen by the model's name."""
+    async with ScriptedModelServer() as server:
+        yield server
 
 
 @pytest.fixture

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import asyncio
 import signal
 import sys
-from typing import TYPE_CHECKING, Final
+from types import FrameType
+from typing import TYPE_CHECKING, Final, NoReturn
 
 from everturn.errors import EverturnError
 from everturn.turns import TERMINAL
@@ -87,14 +89,16 @@ def read_line() -> str | None:
     """The next line of the user, None when there are no more. Ctrl-C throws the line away, on an empty one it leaves.
 
     It holds up the event loop, on purpose: nothing of ours runs while the user types, and only the main thread can be
-    interrupted.
+    interrupted. Raises CancelledError on SIGTERM, as everything else of a command does.
     """
     if not sys.stdin.isatty():
-        line = sys.stdin.readline()
-        return line or None
+        return sys.stdin.readline() or None
     import readline  # line editing and history for input()
 
-    previous = signal.signal(signal.SIGINT, signal.default_int_handler)
+    previous = {
+        signal.SIGINT: signal.signal(signal.SIGINT, signal.default_int_handler),
+        signal.SIGTERM: signal.signal(signal.SIGTERM, _leave),
+    }
     try:
         return input("\n> ")
     except EOFError:
@@ -103,7 +107,12 @@ def read_line() -> str | None:
         sys.stdout.write("\n")
         return "" if readline.get_line_buffer() else None
     finally:
-        signal.signal(signal.SIGINT, previous)
+        for number, handler in previous.items():
+            signal.signal(number, handler)
+
+
+def _leave(_number: int, _frame: FrameType | None) -> NoReturn:
+    raise asyncio.CancelledError
 
 
 async def chat(thread_id: str, agent: str, places: Places) -> int:

@@ -1,0 +1,28 @@
+"""Agents for the commands under test; their models are scenarios of the scripted model server."""
+
+from __future__ import annotations
+
+import os
+
+from everturn import Agent, Model
+
+BASE = os.environ["TEST_MODEL_SERVER"]
+
+
+def scripted(scenario: str) -> Model:
+    return Model(f"openai/{scenario}", api_base=BASE)
+
+
+class Quick(Agent):
+    name = "quick"
+    model = scripted("text:tokens=5")
+
+
+class Slow(Agent):
+    name = "slow"
+    model = scripted("text:tokens=400,delay_ms=100")
+
+
+class Refused(Agent):
+    name = "refused"
+    model = scripted("status:code=401")
