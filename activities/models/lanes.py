@@ -8,11 +8,14 @@ from dataclasses import dataclass, field
 
 from everturn.activities.models.failures import ModelFailure
 from everturn.activities.models.litellm_lane import LiteLLMLane
+from everturn.activities.models.local_lane import LOCAL_MODEL, LocalLane
 from everturn.activities.models.providers import key_variable, provider_of, takes_plain_key
 from everturn.activities.models.types import ModelLane
 from everturn.activities.scripted.server import ScriptedModelServer
 
 DEMO_MODELS = frozenset({"demo", "demo-fast"})
+BUILT_IN_MODELS = DEMO_MODELS | {LOCAL_MODEL}
+"""Model strings that need neither a provider nor a key."""
 _DEMO_LOG_SIZE = 10  # the demo server's log is for tests; a process that runs for days needs none
 _NO_KEY = "none"
 """Local servers take any key, and the client of the OpenAI API insists on one."""
@@ -30,10 +33,11 @@ class ResolvedModel:
 
 
 class ModelLanes:
-    """The lanes of one process. The demo model's server starts with its first use, on the loop that asks."""
+    """The lanes of one process. The servers of built-in models start with their first use, on the loop that asks."""
 
     def __init__(self) -> None:
         self._litellm = LiteLLMLane()
+        self._local = LocalLane(self._litellm)
         self._demo: ScriptedModelServer | None = None
         self._starting = asyncio.Lock()
 
@@ -43,6 +47,8 @@ class ModelLanes:
         """Raises ModelFailure (fatal, `authentication`) if the variable that was named for the key is not set."""
         if model in DEMO_MODELS:
             return ResolvedModel(self._litellm, f"openai/{model}", await self._demo_address(), _NO_KEY)
+        if model == LOCAL_MODEL:
+            return ResolvedModel(self._local, model)
         variable = api_key_env or key_variable(model)
         key = os.environ.get(variable) if api_key_env or takes_plain_key(model) else None
         if not key and api_key_env:
@@ -59,8 +65,9 @@ class ModelLanes:
         await self._litellm.warm_up()
 
     async def close(self) -> None:
-        """Ends all connections, then the demo model's server."""
+        """Ends all connections, then the servers of the built-in models."""
         await self._litellm.close()
+        await self._local.close()
         async with self._starting:
             server, self._demo = self._demo, None
             if server is not None:

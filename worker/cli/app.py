@@ -53,11 +53,17 @@ def run_command_line(arguments: list[str] | None = None) -> int:
 
 
 @app.command(rich_help_panel=_TRY)
-def demo(debug: Debug = False) -> None:
+def demo(
+    model: Annotated[
+        str | None,
+        typer.Option(help='"local" for a small real model, or a provider\'s model [rules]', show_default=False),
+    ] = None,
+    debug: Debug = False,
+) -> None:
     """Try it: Temporal with Web UI, a worker with a sample agent, and a chat, without any set-up."""
     from everturn.worker.cli.demo import demo as play
 
-    run(play, debug)
+    run(lambda: play(model), debug)
 
 
 @app.command(rich_help_panel=_TRY)

@@ -6,6 +6,8 @@ import sys
 import tempfile
 from pathlib import Path
 
+from everturn.activities.models.local_lane import LOCAL_MODEL
+from everturn.activities.models.local_server import missing_package, missing_text
 from everturn.errors import BadInput
 from everturn.ids import new_request_id
 from everturn.worker.cli.calls import connected
@@ -19,6 +21,7 @@ from everturn.worker.cli.running import DONE
 from everturn.worker.cli.services import DEFAULT_PORT, DEFAULT_UI_PORT, announce
 from everturn.worker.cli.viewers import make_viewer
 from everturn.worker.ports import Preferred
+from everturn.worker.sample import MODEL_VARIABLE
 from everturn.worker.server_command import ServerOptions
 
 SAMPLE_AGENT, SAMPLE_MODULE = "support", "everturn.worker.sample"
@@ -26,11 +29,17 @@ SAMPLE_MESSAGE = "What is the status of order 1001?"
 DEV_FOLDER = Path(".everturn")
 
 
-async def demo() -> int:
-    """The sample agent, all in memory and a temporary folder: a chat, or one played conversation without a terminal."""
+async def demo(model: str | None = None) -> int:
+    """The sample agent, all in memory and a temporary folder: a chat, or one played conversation without a terminal.
+
+    model: its model instead of the built-in `demo`. Raises BadInput if it is `local` and that is not installed.
+    """
+    if model == LOCAL_MODEL and (missing := missing_package()):
+        raise BadInput(missing_text(missing))
+    environment = {MODEL_VARIABLE: model} if model else {}
     with tempfile.TemporaryDirectory(prefix="everturn-demo-") as folder:
         server = ServerOptions(state_file=None, log_file=Path(folder) / "temporal.log")
-        async with LocalSystem(server, [SAMPLE_MODULE], Path(folder)) as system:
+        async with LocalSystem(server, [SAMPLE_MODULE], Path(folder), environment) as system:
             announce(system.server)
             thread_id = f"demo-{new_request_id()[-6:]}"
             if sys.stdin.isatty():

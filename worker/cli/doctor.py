@@ -20,10 +20,11 @@ from temporalio.service import RPCError
 from everturn import errors
 from everturn.connection import connect_temporal, place_of
 from everturn.errors import BadInput, ServerFailed, StoreUnavailable, TemporalUnavailable
+from everturn.hooks.agent import Agent
 from everturn.settings import DEFAULT_STORE, Settings
 from everturn.store.store import Store
 from everturn.worker.cli.loading import load_agents
-from everturn.worker.cli.model_access import missing_key, model_name
+from everturn.worker.cli.model_access import missing_key, missing_model_package, model_name
 from everturn.worker.cli.options import Places
 from everturn.worker.cli.running import DONE, TURN_FAILED, UNREACHABLE
 from everturn.worker.search_attributes import missing_search_attributes
@@ -148,13 +149,14 @@ def _models(specs: Sequence[str]) -> list[Finding]:
         agents = load_agents(specs)
     except BadInput as error:
         return [Finding("FAIL", "models", str(error), exit_code=error.exit_code)]
-    findings: list[Finding] = []
-    for agent in agents:
-        variable = missing_key(agent)
-        fact = f"agent {agent.name}: {model_name(agent)}"
-        if variable is None:
-            findings.append(Finding("ok", "models", fact))
-        else:
-            advice = f"set {variable} where the worker runs, or give the model an api_base"
-            findings.append(Finding("FAIL", "models", f"{fact} has no key", advice, TURN_FAILED))
-    return findings
+    return [_model(agent) for agent in agents]
+
+
+def _model(agent: Agent) -> Finding:
+    fact = f"agent {agent.name}: {model_name(agent)}"
+    if package := missing_model_package(agent):
+        return Finding("FAIL", "models", f"{fact} needs the package {package}", "run make local-model", TURN_FAILED)
+    if variable := missing_key(agent):
+        advice = f"set {variable} where the worker runs, or give the model an api_base"
+        return Finding("FAIL", "models", f"{fact} has no key", advice, TURN_FAILED)
+    return Finding("ok", "models", fact)

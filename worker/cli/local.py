@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import os
 import sys
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from types import TracebackType
 from typing import NoReturn, Self
@@ -25,12 +25,20 @@ class LocalSystem:
     """Alive inside `async with`. The worker runs apart so that loading models never holds up the terminal.
 
     server: how to run Temporal. worker: the arguments of `everturn worker`. folder: for the store and the worker's log.
+    environment: variables that the worker gets beside this process's own.
     """
 
-    def __init__(self, server: ServerOptions, worker: Sequence[str], folder: Path) -> None:
+    def __init__(
+        self,
+        server: ServerOptions,
+        worker: Sequence[str],
+        folder: Path,
+        environment: Mapping[str, str] | None = None,
+    ) -> None:
         self._server = EmbeddedServer(server)
         self._worker_arguments = list(worker)
         self._folder = folder
+        self._environment = dict(environment or {})
         self._worker: asyncio.subprocess.Process | None = None
 
     @property
@@ -93,5 +101,5 @@ class LocalSystem:
                 sys.executable,
                 ["-m", "everturn.worker", "worker", *self._worker_arguments],
                 output=output,
-                environment={**os.environ, **self.places.environment},
+                environment={**os.environ, **self._environment, **self.places.environment},
             )
