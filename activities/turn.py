@@ -20,7 +20,7 @@ from everturn.activities.payloads import (
 )
 from everturn.activities.previews import RESULT_BYTES
 from everturn.activities.services import Activities
-from everturn.errors import BadInput, TurnNotFound, UnknownAgent
+from everturn.errors import BadInput, NothingToContinue, TurnNotFound, UnknownAgent
 from everturn.hooks.log import cut
 from everturn.hooks.points import AFTER_TOOL_CALL, BEFORE_TOOL_CALL
 from everturn.hooks.registry import RegisteredAgent, tool_patterns
@@ -120,7 +120,7 @@ def _admission(given: BeginInput, agent: RegisteredAgent | None) -> Admission:
         submitted_at=given.submitted_at,
         run_id=given.run_id,
         parts=turn.parts,
-        draft=turn.parts is None,
+        draft=turn.parts is None and turn.trigger == "submit",
         after=turn.after,
         message_metadata=turn.message_metadata,
         body=turn.body,
@@ -142,6 +142,8 @@ def _begun(turn: TurnInput, admitted: Admitted, agent: RegisteredAgent | None) -
     error = None
     if admitted.outcome == "busy":
         error = TurnError("ThreadBusy", f"thread {turn.thread_id!r} has a running turn ({admitted.behind!r})")
+    elif admitted.outcome == "nothing_to_continue":
+        error = TurnError("NothingToContinue", NothingToContinue(turn.thread_id).args[0])
     elif admitted.outcome == "conflict":
         error = TurnError("RequestConflict", f"request_id {turn.request_id!r} was used for another request")
     patterns: dict[str, list[str] | None] = {}

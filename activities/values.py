@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from typing import Any, Final, cast
+from typing import Any, Final
 
 from pydantic_core import PydanticSerializationError, to_json
 
@@ -23,9 +23,7 @@ def as_json(value: object) -> Any:
 
     Bytes become text if all of them are UTF-8, else base64 in its URL-safe form. Raises NotJsonError.
     """
-    plain: object = value
-    if isinstance(value, memoryview):
-        plain = cast("memoryview[int]", value).tobytes()
+    plain: object = bytes(value) if isinstance(value, memoryview) else value  # pyright: ignore[reportUnknownArgumentType]
     try:
         try:
             return json.loads(to_json(plain, inf_nan_mode="strings", bytes_mode="utf8"))

@@ -16,13 +16,14 @@ from temporalio.converter import DataConverter
 from everturn.activities.payloads import Approval, ClientResult, Denial, TurnInput
 from everturn.chunks import Chunk
 from everturn.client.following import Follower
-from everturn.client.request import MAX_BODY_BYTES, inline_size, json_object, make_input
+from everturn.client.request import MAX_BODY_BYTES, inline_size, json_object, make_continuation, make_input
 from everturn.client.temporal import TemporalTurns
 from everturn.client.turn import Turn
 from everturn.connection import connect_temporal, turn_link, web_ui_of
 from everturn.errors import (
     BadInput,
     MessageTooLarge,
+    NothingToContinue,
     RequestConflict,
     ResultTimeout,
     StoreRequired,
@@ -152,6 +153,32 @@ class ChatClient:
             begun = await self._temporal.admission(turn.request_id)
             if begun is not None and begun.outcome == "busy":
                 raise ThreadBusy(thread_id, begun.behind)
+        return Turn(self, turn.request_id, thread_id, accepted=accepted)
+
+    async def continue_last_turn(
+        self,
+        thread_id: str,
+        *,
+        agent: str | None = None,
+        request_id: str | None = None,
+        body: Mapping[str, Any] | None = None,
+        principal: Principal | None = None,
+        tenant_id: str | None = None,
+    ) -> Turn:
+        """Lets the agent go on with its last message, which grows: no new user message, `ctx.continuation` is True.
+
+        agent: default the one of the thread's last turn, read from the store. Raises NothingToContinue, here or
+        (without a store) as the turn's error, if the newest message is not the assistant's.
+        """
+        name = agent or await self._last_agent(thread_id)
+        turn = make_continuation(
+            thread_id, agent=name, request_id=request_id, body=body, principal=principal, tenant_id=tenant_id
+        )
+        if request_id is not None and await self._known(turn):
+            return Turn(self, turn.request_id, thread_id, accepted=False)
+        turn = self._completed(turn)
+        accepted = await self._temporal.start(turn, draft=False)
+        self._remember(thread_id, turn.request_id)
         return Turn(self, turn.request_id, thread_id, accepted=accepted)
 
     async def run(
@@ -300,6 +327,14 @@ class ChatClient:
         self._last_request.move_to_end(thread_id)
         if len(self._last_request) > REMEMBERED_THREADS:
             self._last_request.popitem(last=False)
+
+    async def _last_agent(self, thread_id: str) -> str:
+        """The agent of the thread's last turn. Raises NothingToContinue if there is none."""
+        store = self._need_store("continue_last_turn without an agent")
+        last = await store.list_turns(check_id(thread_id, "thread_id"), None, 1)
+        if not last:
+            raise NothingToContinue(thread_id)
+        return last[0].agent
 
     async def _known(self, turn: TurnInput) -> bool:
         """True if the store has this request; Temporal forgets after its retention, the store does not."""

@@ -48,6 +48,29 @@ def make_input(
     return dataclasses.replace(turn, digest=_digest(turn))
 
 
+def make_continuation(
+    thread_id: str,
+    *,
+    agent: str,
+    request_id: str | None,
+    body: Mapping[str, Any] | None,
+    principal: Principal | None,
+    tenant_id: str | None,
+) -> TurnInput:
+    """A turn without a message of its own. Raises BadInput."""
+    turn = TurnInput(
+        request_id=check_id(request_id, "request_id") if request_id is not None else new_request_id(),
+        thread_id=check_id(thread_id, "thread_id"),
+        agent=check_id(agent, "agent"),
+        digest="",
+        trigger="continue",
+        body=json_object(body, "body"),
+        principal=_principal(principal),
+        tenant_id=check_id(tenant_id, "tenant_id") if tenant_id is not None else None,
+    )
+    return dataclasses.replace(turn, digest=_digest(turn))
+
+
 def summary(turn: TurnInput, *, previews: bool) -> str:
     """The title of the turn in the Web UI: thread and first words."""
     words = " ".join(text_of(turn.parts or []).split()) if previews else ""

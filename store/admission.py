@@ -171,12 +171,14 @@ def _refuse(connection: Connection, thread: AnyRow, turn: AnyRow, behind: str, a
 
 
 def _run(connection: Connection, thread: AnyRow, turn: AnyRow, admission: Admission, asked_at: datetime) -> Admitted:
+    continued = _message_to_continue(connection, turn)
+    if turn.trigger == "continue" and continued is None:
+        return Admitted("nothing_to_continue", manifest=admission.manifest)
     position: int = thread.last_position
     parts = _take_parts(connection, admission)
     if parts is not None:
         position += 1
         _insert_user_message(connection, admission, parts, position, asked_at)
-    continued = _message_to_continue(connection, turn)
     update_thread(connection, turn.thread_id, running_request_id=turn.request_id, last_position=position)
     log = EventLog(turn.request_id, turn.last_seq)
     message_id = continued or assistant_message_id(turn.request_id)

@@ -42,13 +42,14 @@ class Admission:
     """Cancelled before it could begin: to be recorded without its message, and to be finished as aborted."""
 
 
-AdmissionOutcome = Literal["run", "queued", "busy", "known", "conflict", "withdrawn"]
+AdmissionOutcome = Literal["run", "queued", "busy", "known", "conflict", "withdrawn", "nothing_to_continue"]
 
 
 @dataclass(frozen=True, slots=True)
 class Admitted:
     """run: the thread is this turn's. queued: wait for `behind`. busy: refused by policy. known: the turn is over, or
-    another run executes it. conflict: the id belongs to another request. withdrawn: recorded; finish it."""
+    another run executes it. conflict: the id belongs to another request. withdrawn: recorded; finish it.
+    nothing_to_continue: the newest message of the thread is not the assistant's."""
 
     outcome: AdmissionOutcome
     behind: str | None = None

@@ -7,6 +7,7 @@
     │   └── InvalidAgent         an agent or a tool is declared wrongly
     ├── Conflict                 the request meets a state that forbids it    (exit 1)
     │   ├── RequestConflict      the request id is taken by another request
+    │   ├── NothingToContinue    the thread does not end with the assistant's message
     │   └── ThreadBusy           policy "reject" and a turn is running
     ├── NotFound                                                            (exit 1)
     │   └── TurnNotFound         neither Temporal nor the store knows the turn
@@ -81,6 +82,17 @@ class ThreadBusy(Conflict):
         turn = f" (turn {running!r})" if running else ""
         super().__init__(
             f"thread {thread_id!r} has a running turn{turn}; wait for it, cancel it, or submit with policy='queue'"
+        )
+
+
+class NothingToContinue(Conflict):
+    """The thread does not end with an assistant's message."""
+
+    def __init__(self, thread_id: str) -> None:
+        self.thread_id = thread_id
+        super().__init__(
+            f"the newest message of thread {thread_id!r} is not the assistant's, so there is nothing to continue; "
+            "submit a message instead"
         )
 
 
