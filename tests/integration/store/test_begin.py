@@ -163,8 +163,9 @@ async def test_a_predecessor_with_a_later_clock_still_goes_first(store: Store) -
 
 async def test_a_draft_becomes_the_message_when_the_turn_runs(store: Store) -> None:
     await store.begin(admission("r0"))
-    await store.put_draft("r1", [text("first version")])
-    await store.put_draft("r1", [text("x" * 300_000)])
+    await store.put_draft("r1", "another", [text("of a request that lost")])
+    await store.put_draft("r1", "d", [text("x" * 300_000)])
+    await store.put_draft("r1", "d", [text("x" * 300_000)])
     asked = admission("r1", parts=None, draft=True)
     assert (await store.begin(asked)).outcome == "queued"
     await end(store, "r0")
