@@ -126,7 +126,7 @@ def _admission(given: BeginInput, agent: RegisteredAgent | None) -> Admission:
         body=turn.body,
         principal=_principal(turn),
         tenant_id=turn.tenant_id,
-        manifest=agent.manifest if agent else {},
+        manifest=agent.manifest if agent else None,
         withdrawn=given.withdrawn,
     )
 

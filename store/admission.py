@@ -69,7 +69,8 @@ def queue_of(connection: Connection, thread_id: str) -> list[Waiting]:
 
 
 def _new_thread(thread_id: str, asked_at: datetime) -> JsonDict:
-    return {"thread_id": thread_id, "running_request_id": None, "last_position": 0, "created_at": asked_at}
+    counters = dict.fromkeys(("last_position", "summary_from", "summary_upto"), 0)
+    return {"thread_id": thread_id, "running_request_id": None, "created_at": asked_at, **counters}
 
 
 def _new_turn(admission: Admission) -> JsonDict:
@@ -86,6 +87,7 @@ def _new_turn(admission: Admission) -> JsonDict:
         "tenant_id": admission.tenant_id,
         "principal": principal_value(admission.principal),
         "body": admission.body,
+        "manifest": admission.manifest,
         "submitted_at": from_epoch(admission.submitted_at),
         "events_pruned": False,
         **dict.fromkeys(_COUNTERS, 0),
@@ -158,7 +160,7 @@ def _queue(connection: Connection, turn: AnyRow, admission: Admission, behind: s
     if behind not in [data.get("behind") for data in connection.scalars(told)]:
         log.add(Event(QUEUED, {"behind": behind}))
     log.save(connection, run_id=admission.run_id, after_request_id=admission.after)
-    return Admitted("queued", behind=behind)
+    return Admitted("queued", behind=behind, manifest=turn.manifest or {})
 
 
 def _refuse(connection: Connection, thread: AnyRow, turn: AnyRow, behind: str, asked_at: datetime) -> Admitted:
@@ -171,9 +173,10 @@ def _refuse(connection: Connection, thread: AnyRow, turn: AnyRow, behind: str, a
 
 
 def _run(connection: Connection, thread: AnyRow, turn: AnyRow, admission: Admission, asked_at: datetime) -> Admitted:
+    manifest = turn.manifest if turn.manifest is not None else admission.manifest or {}
     continued = _message_to_continue(connection, turn)
     if turn.trigger == "continue" and continued is None:
-        return Admitted("nothing_to_continue", manifest=admission.manifest)
+        return Admitted("nothing_to_continue", manifest=manifest)
     position: int = thread.last_position
     parts = _take_parts(connection, admission)
     if parts is not None:
@@ -190,11 +193,11 @@ def _run(connection: Connection, thread: AnyRow, turn: AnyRow, admission: Admiss
         started_at=asked_at,
         run_id=admission.run_id,
         after_request_id=admission.after,
-        manifest=admission.manifest,
+        manifest=manifest,
         message_id=continued,
         prompt_position=position,
     )
-    return Admitted("run", manifest=admission.manifest)
+    return Admitted("run", manifest=manifest)
 
 
 def _take_parts(connection: Connection, admission: Admission) -> list[Part] | None:

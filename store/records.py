@@ -11,7 +11,7 @@ from everturn.messages import Message, Part
 from everturn.turns import JsonDict, Policy, Principal, StopReason, Trigger, TurnError, TurnStatus, Usage, WaitKind
 
 Manifest = dict[str, list[str]]
-"""Hook point → names of the hooks that implement it, in order; recorded once, when the turn begins."""
+"""Hook point → names of the hooks that implement it, in order; recorded once, when the turn is admitted."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,7 +37,8 @@ class Admission:
     body: JsonDict | None = None
     principal: Principal | None = None
     tenant_id: str | None = None
-    manifest: Manifest = field(default_factory=dict[str, list[str]])
+    manifest: Manifest | None = None
+    """None: the worker does not know the agent; the first one that does records the manifest."""
     withdrawn: bool = False
     """Cancelled before it could begin: to be recorded without its message, and to be finished as aborted."""
 
@@ -174,6 +175,20 @@ class PromptMaterial:
     turn: TurnFacts
     messages: list[Message]
     steps: list[StepRecord]
+    summary: str | None = None
+    """Stands for messages of this thread that are left out of `messages`."""
+    context: dict[str, str] | None = None
+    """Blocks of the system prompt that were assembled for this thread; None if none were yet."""
+
+
+@dataclass(frozen=True, slots=True)
+class Fold:
+    """Messages of a thread that a summary stands for from now on: from the first to the last, both by id."""
+
+    thread_id: str
+    first_message_id: str
+    last_message_id: str
+    summary: str
 
 
 @dataclass(frozen=True, slots=True)

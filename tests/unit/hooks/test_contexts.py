@@ -19,9 +19,7 @@ def contexts() -> list[HookContext]:
 
 
 async def test_only_the_editable_fields_can_be_set_and_the_error_names_them() -> None:
-    call = ToolCallContext(
-        REF, tool_name="t", input={}, tool_call_id="c", step=0, messages=[], cancelled=CancelFlag()
-    )
+    call = ToolCallContext(REF, tool_name="t", input={}, tool_call_id="c", step=0, messages=[], cancelled=CancelFlag())
     call.input = {"a": 1}
     with pytest.raises(AttributeError, match=r"ToolCallContext\.tool_name cannot be set \(editable: input\)"):
         call.tool_name = "other"

@@ -10,9 +10,7 @@ from everturn.hooks.log import CUT_MARK, HookLog
 def test_a_line_carries_its_tag_level_message_and_data() -> None:
     log = HookLog("hook:before_turn:Audit")
     log.add("checked", {"score": 1}, "warn")
-    assert log.lines == [
-        {"tag": "hook:before_turn:Audit", "level": "warn", "message": "checked", "data": {"score": 1}}
-    ]
+    assert log.lines == [{"tag": "hook:before_turn:Audit", "level": "warn", "message": "checked", "data": {"score": 1}}]
 
 
 def test_an_unknown_level_counts_as_info() -> None:

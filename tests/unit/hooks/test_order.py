@@ -41,7 +41,7 @@ def test_a_constraint_on_a_hook_that_is_not_there_changes_nothing() -> None:
     ],
 )
 def test_a_cycle_is_an_invalid_agent_and_the_message_names_agent_and_hooks(hooks: list[Hooks]) -> None:
-    with pytest.raises(InvalidAgent, match="agent 'agent'.*contradicts itself") as caught:
+    with pytest.raises(InvalidAgent, match=r"agent 'agent'.*contradicts itself") as caught:
         ordered("agent", hooks)
     assert all(found.label in str(caught.value) for found in hooks if found.order != Order())
 

@@ -120,7 +120,7 @@ def variadic(*cities: str) -> None:
     """Takes any number."""
 
 
-def unresolved(city: "Nowhere") -> None:  # type: ignore[name-defined]  # noqa: F821 - the fault under test
+def unresolved(city: Nowhere) -> None:  # type: ignore[name-defined]  # noqa: F821 - the fault under test
     """Names a type that does not exist."""
 
 
