@@ -18,11 +18,13 @@ from everturn.activities.models.prices import cost_of
 from everturn.activities.outcomes import call_fingerprint, outcome_events
 from everturn.activities.payloads import Asking, CallRef, StepDone, StepInput, activity_name
 from everturn.activities.previews import call_label, preview
-from everturn.activities.requesting import model_request, step_prompt
+from everturn.activities.requesting import exceeds, model_request, step_prompt, too_long
 from everturn.activities.running import Interrupted, stopped_here, until_interrupted
 from everturn.activities.services import Activities
 from everturn.activities.settings import StepSettings, step_settings
 from everturn.activities.step_run import Fenced, StepRun
+from everturn.activities.system_prompt import system_prompt
+from everturn.activities.values import error_text
 from everturn.chunks import FINISH_STEP, TOOL_INPUT_AVAILABLE, Event
 from everturn.hooks.points import ON_CHUNK
 from everturn.hooks.registry import RegisteredAgent
@@ -79,10 +81,13 @@ class ModelStepActivities(Activities):
         material: PromptMaterial,
         settings: StepSettings,
     ) -> StepDone:
+        model = settings.model
         resolved = await self._services.lanes.resolve(
-            settings.model.name, api_base=settings.model.api_base, api_key_env=settings.model.api_key_env
+            model.name, api_base=model.api_base, api_key_env=model.api_key_env, lane=model.lane
         )
-        prompt = step_prompt(settings, material, resolved.model)
+        prompt = step_prompt(settings, await self._system(agent, settings, material), material, agent, resolved.model)
+        if given.may_compact and exceeds(agent, prompt):
+            raise too_long()
         await self._trace_repairs(given, prompt.notes)
         taken = [call.tool_call_id for step in material.steps for call in step.calls]
         chain = agent.chain(ON_CHUNK, given.on_chunk)
@@ -113,6 +118,14 @@ class ModelStepActivities(Activities):
             if observer is not None:
                 await observer.close()
         return _done(record, agent, previews=given.previews)
+
+    async def _system(self, agent: RegisteredAgent, settings: StepSettings, material: PromptMaterial) -> str:
+        try:
+            return await system_prompt(self._services, agent, material, settings.system)
+        except Exception as error:  # the author's provider may raise anything
+            activity.logger.warning("a context block of agent %r failed", agent.name, exc_info=error)
+            message = "a part of the system prompt could not be assembled"
+            raise ModelFailure("transient", "context_failed", message, detail=error_text(error)) from error
 
     async def _trace_repairs(self, given: StepInput, notes: Sequence[str]) -> None:
         """A transcript that had to be repaired is a trace of an earlier fault: somebody will look for it."""

@@ -52,7 +52,8 @@ class BeginInput:
 @dataclass(frozen=True)
 class Begun:
     """outcome: run, queued, busy, known, conflict, withdrawn or unknown_agent. points: hook point → names of its hooks.
-    tool_patterns: for the two tool points, which tool names they react to (None = all)."""
+    tool_patterns: for the two tool points, which tool names they react to (None = all). overflow_retries: re-runs of a
+    step after a compaction that the provider made necessary. compactions: those made ahead."""
 
     outcome: str
     behind: str | None = None
@@ -61,6 +62,8 @@ class Begun:
     max_steps: int = 10
     model: str = ""
     error: TurnError | None = None
+    overflow_retries: int = 1
+    compactions: int = 0
 
 
 @dataclass(frozen=True)
@@ -84,7 +87,8 @@ class TurnDecision:
 
 @dataclass(frozen=True)
 class StepInput:
-    """One model step is due. on_chunk, classify: hooks of those points that the manifest has."""
+    """One model step is due. on_chunk, classify: hooks of those points that the manifest has.
+    may_compact: a prompt over the session's limit is refused before the model is asked."""
 
     request_id: str
     agent: str
@@ -92,6 +96,7 @@ class StepInput:
     on_chunk: list[str] = field(default_factory=list[str])
     classify: list[str] = field(default_factory=list[str])
     previews: bool = True
+    may_compact: bool = False
 
 
 @dataclass(frozen=True)
@@ -180,6 +185,23 @@ class ErrorInput:
     stage: str
     error: TurnError
     classification: str | None = None
+
+
+@dataclass(frozen=True)
+class CompactInput:
+    """A thread's prompt is too long for the model."""
+
+    request_id: str
+    agent: str
+
+
+@dataclass(frozen=True)
+class CompactDone:
+    """shortened: later prompts are shorter. Tokens are estimates."""
+
+    shortened: bool
+    tokens_before: int = 0
+    tokens_after: int = 0
 
 
 @dataclass(frozen=True)
@@ -301,6 +323,7 @@ ACTIVITIES: Final = (
     "before_turn",
     "before_step",
     "model_step",
+    "compact",
     "before_tool_call",
     "open_wait",
     "resolve_wait",

@@ -5,9 +5,13 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import replace
 
+from temporalio.exceptions import ApplicationError
+
 from everturn.activities.models.lanes import ResolvedModel
 from everturn.activities.models.prompt import Prompt, build_prompt
 from everturn.activities.models.quirks import quirks_of
+from everturn.activities.models.tokens import estimate_tokens
+from everturn.activities.models.truncation import truncated
 from everturn.activities.models.types import ModelRequest
 from everturn.activities.settings import StepSettings
 from everturn.hooks.registry import RegisteredAgent
@@ -20,9 +24,27 @@ def transcript(material: PromptMaterial, override: Sequence[JsonDict] | None = N
     return build_prompt(material, "", override=override).messages
 
 
-def step_prompt(settings: StepSettings, material: PromptMaterial, model: str) -> Prompt:
-    given = replace(material, steps=[]) if settings.whole else material
-    return build_prompt(given, settings.system, override=settings.messages, quirks=quirks_of(model))
+def step_prompt(
+    settings: StepSettings, system: str, material: PromptMaterial, agent: RegisteredAgent, model: str
+) -> Prompt:
+    """The prompt of a step: older messages shortened, the turn's own steps whole."""
+    shortened = truncated(material.messages, agent.session.truncation)
+    given = replace(material, messages=shortened, steps=[] if settings.whole else material.steps)
+    return build_prompt(given, system, override=settings.messages, quirks=quirks_of(model))
+
+
+def exceeds(agent: RegisteredAgent, prompt: Prompt) -> bool:
+    """Whether the prompt is over the limit from which the session wants the thread compacted first."""
+    limit = agent.session.token_limit
+    return limit is not None and (agent.session.count_tokens or estimate_tokens)(prompt.messages) > limit
+
+
+def too_long() -> ApplicationError:
+    """Tells the workflow to compact the thread and to ask again."""
+    facts = {"classification": "context_overflow", "ahead": True}
+    return ApplicationError(
+        "the prompt is over the session's limit", facts, type="context_overflow", non_retryable=True
+    )
 
 
 def model_request(

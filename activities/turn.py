@@ -158,6 +158,8 @@ def _begun(turn: TurnInput, admitted: Admitted, agent: RegisteredAgent | None) -
         points=admitted.manifest,
         tool_patterns=patterns,
         max_steps=agent.agent.max_steps if agent else 1,
+        overflow_retries=agent.session.max_retries if agent and agent.session.reactive else 0,
+        compactions=agent.session.max_compactions if agent and agent.session.token_limit is not None else 0,
         model=agent.model.name if agent else "",
         error=error,
     )

@@ -23,7 +23,7 @@ def as_json(value: object) -> Any:
 
     Bytes become text if all of them are UTF-8, else base64 in its URL-safe form. Raises NotJsonError.
     """
-    plain: object = bytes(value) if isinstance(value, memoryview) else value  # pyright: ignore[reportUnknownArgumentType]
+    plain: object = value.tobytes() if isinstance(value, memoryview) else value  # pyright: ignore
     try:
         try:
             return json.loads(to_json(plain, inf_nan_mode="strings", bytes_mode="utf8"))

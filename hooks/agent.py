@@ -2,16 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass, field
-from typing import Any, ClassVar
+from typing import Any, ClassVar, Literal
 
 from everturn.hooks.hook import Hooks
 from everturn.hooks.points import HookMethods
+from everturn.hooks.session import Session
 from everturn.hooks.tools import Tool
 from everturn.turns import JsonDict
 
 DEFAULT_MAX_STEPS = 10
+Lane = Literal["auto", "litellm"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -20,12 +22,14 @@ class Model:
 
     name: a litellm model string ("openai/gpt-4o-mini"), or "demo". api_base: another address, for gateways and local
     servers. api_key_env: the environment variable on the worker that holds the key; default: the provider's own.
+    lane: "litellm" sends every call through litellm, "auto" only those that need it; default: EVERTURN_MODEL_LANE.
     """
 
     name: str
     api_base: str | None = None
     api_key_env: str | None = None
     headers: dict[str, str] = field(default_factory=dict[str, str], repr=False)
+    lane: Lane | None = None
 
 
 class Agent(HookMethods):
@@ -54,3 +58,7 @@ class Agent(HookMethods):
     first_token_timeout: float = 60.0
     chat_stream_stall_timeout: float = 60.0
     step_timeout: float = 600.0
+
+    def configure_session(self, session: Session) -> Session | Awaitable[Session] | None:
+        """Called once when a worker starts: context blocks, compaction, truncation. A raise fails the start."""
+        return session

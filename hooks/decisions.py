@@ -3,22 +3,77 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import Any, Self
+from typing import Annotated, Any, ClassVar, Self, cast
 
-from pydantic import BaseModel, ConfigDict, Field, field_validator
+from pydantic import BaseModel, ConfigDict, Field, PlainSerializer, PlainValidator, field_validator
 
+from everturn.hooks.outputs import OutputSpec, output_spec
+from everturn.hooks.references import reference_to
+from everturn.hooks.stopping import StopCondition, StopRule, as_stored
+from everturn.hooks.tools import Tool
 from everturn.turns import JsonDict
+
+
+def _as_list(given: Any) -> list[Any]:
+    return list(cast(Sequence[Any], given)) if isinstance(given, list | tuple) else [given]
+
+
+def _tool_references(given: Any) -> list[str] | None:
+    if given is None:
+        return None
+    return [item if isinstance(item, str) else _tool_reference(item) for item in _as_list(given)]
+
+
+def _tool_reference(item: Any) -> str:
+    if not callable(item) or isinstance(item, type):
+        raise ValueError(f"{item!r} is neither a function nor a Tool")
+    return reference_to(item, "tool")
+
+
+def _stop_conditions(given: Any) -> list[StopRule | str] | None:
+    if given is None:
+        return None
+    return [_stop_condition(item) for item in _as_list(given)]
+
+
+def _stop_condition(item: Any) -> StopRule | str:
+    stored = as_stored(item)
+    if isinstance(stored, dict):
+        stored = StopRule(**cast(JsonDict, stored))
+    if not isinstance(stored, StopRule | str):
+        raise TypeError(f"{item!r} is no stop condition: use a function, has_tool_call, step_count_is or spent")
+    return stored
+
+
+def _output(given: Any) -> OutputSpec | None:
+    """A class or schema of the author's, or a spec as it was stored."""
+    if given is None:
+        return None
+    spec = output_spec(given)
+    return spec if isinstance(spec, OutputSpec) else OutputSpec.model_validate(spec)
+
+
+def _as_it_is(value: Any) -> Any:
+    return value
+
+
+_AS_IT_IS = PlainSerializer(_as_it_is)
 
 
 class Config(BaseModel):
     """What `TurnConfig` and `StepConfig` share: only the fields that are set count."""
 
     model_config = ConfigDict(frozen=True, extra="forbid", arbitrary_types_allowed=False)
+    adds_up: ClassVar[frozenset[str]] = frozenset()
 
     def merged(self, later: Self) -> Self:
-        """Field by field, later wins; `active_tools` only narrows."""
+        """Field by field, later wins; the fields of `adds_up` grow, `active_tools` only narrows."""
         changes = {name: getattr(later, name) for name in later.changed}
+        for name in self.adds_up & changes.keys():
+            before = getattr(self, name) or []
+            changes[name] = [*before, *(item for item in changes[name] if item not in before)]
         mine: list[str] | None = getattr(self, "active_tools", None)
         theirs: list[str] | None = changes.get("active_tools")
         if mine is not None and theirs is not None:
@@ -41,13 +96,28 @@ class TurnConfig(Config):
     transcript stays. active_tools: names the model may use. timeout and chat_stream_stall_timeout: seconds, for one
     model call and for the silence between two chunks (0 = off). provider_options: passed to the provider as they are.
     metadata: stored with the turn.
+
+    tools adds tools that stand at the top level of a module. stop_when ends the turn after a step that called tools:
+    rules (`has_tool_call`, `step_count_is`, `spent`) or functions at the top level of a module. output: the final
+    answer must be JSON of this pydantic model or JSON schema; the value is `TurnResult.output`. transforms: names of
+    the agent's chunk transforms, applied in order. These add up over several hooks, except output.
     """
+
+    adds_up = frozenset({"tools", "stop_when", "transforms"})
 
     model: str | None = None
     system: str | None = None
     messages: list[dict[str, Any]] | None = None
+    tools: Annotated[Sequence[Tool | Callable[..., Any] | str] | None, PlainValidator(_tool_references), _AS_IT_IS] = (
+        None
+    )
     active_tools: list[str] | None = None
     tool_choice: str | dict[str, Any] | None = None
+    stop_when: Annotated[
+        StopCondition | Sequence[StopCondition | str] | None, PlainValidator(_stop_conditions), _AS_IT_IS
+    ] = None
+    output: Annotated[type[BaseModel] | dict[str, Any] | OutputSpec | None, PlainValidator(_output), _AS_IT_IS] = None
+    transforms: list[str] | None = None
     max_steps: int | None = Field(default=None, ge=1, le=1000)
     send_reasoning: bool | None = None
     chat_stream_stall_timeout: float | None = Field(default=None, ge=0)
@@ -60,6 +130,24 @@ class TurnConfig(Config):
     timeout: float | None = Field(default=None, gt=0)
     provider_options: dict[str, Any] | None = None
     metadata: dict[str, Any] | None = None
+
+    @property
+    def added_tools(self) -> list[str]:
+        """References to the tools that this turn has besides the agent's."""
+        return cast(list[str], self.tools or [])
+
+    @property
+    def stop_rules(self) -> list[StopRule]:
+        return [item for item in cast(list[Any], self.stop_when or []) if isinstance(item, StopRule)]
+
+    @property
+    def stop_checks(self) -> list[str]:
+        """References to the author's own stop conditions."""
+        return [item for item in cast(list[Any], self.stop_when or []) if isinstance(item, str)]
+
+    @property
+    def output_spec(self) -> OutputSpec | None:
+        return cast(OutputSpec | None, self.output)
 
     @field_validator("temperature", "top_p")
     @classmethod

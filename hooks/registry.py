@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import inspect
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
 from typing import Any, cast, get_args
 
 from everturn.errors import BadInput, InvalidAgent, UnknownAgent
@@ -12,6 +12,7 @@ from everturn.hooks.agent import Agent, Model
 from everturn.hooks.hook import Hooks, OnError
 from everturn.hooks.order import ordered
 from everturn.hooks.points import HOOK_POINTS, implements
+from everturn.hooks.session import Session, SessionConfig
 from everturn.hooks.tools import Tool, matches, tool
 from everturn.ids import check_id
 
@@ -50,6 +51,7 @@ class RegisteredAgent:
     model: Model
     tools: dict[str, Tool]
     chains: dict[str, tuple[BoundHook, ...]]
+    session: SessionConfig = field(default_factory=SessionConfig)
 
     @property
     def name(self) -> str:
@@ -90,6 +92,18 @@ class AgentRegistry:
         if found is None:
             raise UnknownAgent(name, tuple(self._agents))
         return found
+
+    async def configure(self) -> None:
+        """Asks every agent for its session, once per worker start. Raises InvalidAgent naming the agent."""
+        for name, registered in self._agents.items():
+            session = Session()
+            try:
+                answer = registered.agent.configure_session(session)
+                given = await answer if inspect.isawaitable(answer) else answer
+            except Exception as error:
+                raise InvalidAgent(f"agent {name!r}: configure_session failed: {error}") from error
+            config = given.config if isinstance(given, Session) else session.config
+            self._agents[name] = replace(registered, session=config)
 
     def __iter__(self) -> Iterator[RegisteredAgent]:
         return iter(self._agents.values())

@@ -18,7 +18,7 @@ from everturn.turns import JsonDict
 
 # FOR NO KEY UPDATE (key_share): rows that refer to the locked one may still be inserted meanwhile.
 _LOCK_THREAD: Final = (
-    select(threads.c.running_request_id, threads.c.last_position)
+    select(threads.c.running_request_id, threads.c.last_position, threads.c.summary_from)
     .where(threads.c.thread_id == bindparam("thread"))
     .with_for_update(key_share=True)
 )

@@ -6,23 +6,30 @@ from typing import Final
 
 from sqlalchemy import Connection, bindparam, select
 
-from everturn.errors import TurnNotFound
+from everturn.errors import BadInput, TurnNotFound
 from everturn.messages import Message
 from everturn.store.columns import AnyRow
-from everturn.store.locks import lock_turn, update_turn
-from everturn.store.records import PromptMaterial, TurnFacts
+from everturn.store.locks import lock_thread, lock_turn, update_thread, update_turn
+from everturn.store.records import Fold, PromptMaterial, TurnFacts
 from everturn.store.rows import FACTS, facts_of
 from everturn.store.steps import stored_steps
-from everturn.store.tables import messages, turns
+from everturn.store.tables import messages, threads, turns
 from everturn.turns import JsonDict
 
 _FACTS: Final = select(*FACTS).where(turns.c.request_id == bindparam("turn"))
+_THREAD: Final = select(threads.c.context, threads.c.summary, threads.c.summary_from, threads.c.summary_upto).where(
+    threads.c.thread_id == bindparam("thread")
+)
+_POSITION: Final = select(messages.c.position).where(
+    messages.c.thread_id == bindparam("thread"), messages.c.message_id == bindparam("message")
+)
 _TRANSCRIPT: Final = (
     select(messages.c.message_id, messages.c.role, messages.c.parts, messages.c.request_id, messages.c["metadata"])
     .where(
         messages.c.thread_id == bindparam("thread"),
         messages.c.position <= bindparam("position"),
         messages.c.hidden.is_(False),
+        ~messages.c.position.between(bindparam("folded_from"), bindparam("folded_upto")),
     )
     .order_by(messages.c.position)
 )
@@ -36,13 +43,39 @@ def load_turn(connection: Connection, request_id: str) -> TurnFacts:
 def load_prompt(connection: Connection, request_id: str) -> PromptMaterial:
     """The visible transcript up to the turn's own message, without times, and its steps. Raises TurnNotFound."""
     row = _facts(connection, request_id)
+    thread = connection.execute(_THREAD, {"thread": row.thread_id}).one()
+    chosen = {
+        "thread": row.thread_id,
+        "position": row.prompt_position,
+        "folded_from": thread.summary_from,
+        "folded_upto": thread.summary_upto,
+    }
     transcript = [
         Message(message_id, role, parts, of_request, metadata or {})
-        for message_id, role, parts, of_request, metadata in connection.execute(
-            _TRANSCRIPT, {"thread": row.thread_id, "position": row.prompt_position}
-        )
+        for message_id, role, parts, of_request, metadata in connection.execute(_TRANSCRIPT, chosen)
     ]
-    return PromptMaterial(facts_of(row), transcript, stored_steps(connection, request_id))
+    steps = stored_steps(connection, request_id)
+    return PromptMaterial(facts_of(row), transcript, steps, thread.summary, thread.context)
+
+
+def save_context(connection: Connection, thread_id: str, context: dict[str, str] | None) -> None:
+    """Keeps the assembled blocks of a thread's system prompt; None lets them be assembled again."""
+    lock_thread(connection, thread_id)
+    update_thread(connection, thread_id, context=context)
+
+
+def fold(connection: Connection, given: Fold) -> None:
+    """Lets a summary stand for messages in prompts; the messages stay. Raises BadInput for unknown messages."""
+    thread = lock_thread(connection, given.thread_id)
+    places: list[int] = []
+    for message_id in (given.first_message_id, given.last_message_id):
+        place = connection.scalar(_POSITION, {"thread": given.thread_id, "message": message_id})
+        if place is None:
+            raise BadInput(f"thread {given.thread_id!r} has no message {message_id!r}")
+        places.append(place)
+    first = thread.summary_from or places[0]
+    values = {"summary": given.summary, "summary_from": min(first, places[0]), "summary_upto": places[1]}
+    update_thread(connection, given.thread_id, **values)
 
 
 def save_decision(

@@ -25,6 +25,7 @@ from everturn.store.records import (
     Ended,
     Ending,
     EventBatch,
+    Fold,
     HookTrace,
     Opening,
     PromptMaterial,
@@ -142,6 +143,14 @@ class Store:
     async def merge_state(self, request_id: str, patch: JsonDict) -> None:
         """Sets keys of the hooks' state. Raises TurnNotFound."""
         await self._write(prompts.merge_state, request_id, patch)
+
+    async def save_context(self, thread_id: str, context: dict[str, str] | None) -> None:
+        """Keeps the assembled blocks of a thread's system prompt; None lets them be assembled again."""
+        await self._write(prompts.save_context, thread_id, context)
+
+    async def fold(self, given: Fold) -> None:
+        """Lets a summary stand for messages in later prompts. Raises BadInput for unknown messages."""
+        await self._write(prompts.fold, given)
 
     async def record_traces(self, traces_: Sequence[HookTrace]) -> None:
         """Raises TurnNotFound if a trace belongs to no turn."""

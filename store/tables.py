@@ -44,13 +44,21 @@ def _count() -> Column[Any]:
 
 
 class Thread(Base, table=True):
-    """One conversation. running_request_id: the turn that has the thread now; last_position: of its newest message."""
+    """One conversation. running_request_id: the turn that has the thread now; last_position: of its newest message.
+
+    context: blocks of the system prompt that were assembled for this thread, by label. summary: stands in prompts for
+    the messages at the positions summary_from to summary_upto.
+    """
 
     __tablename__: ClassVar[Any] = "threads"
 
     thread_id: str = Field(sa_column=Column(Text, primary_key=True))
     running_request_id: str | None = Field(default=None, sa_column=Column(Text))
     last_position: int = Field(default=0, sa_column=_count())
+    context: dict[str, Any] | None = Field(default=None, sa_column=Column(json_type()))
+    summary: str | None = Field(default=None, sa_column=Column(CleanText))
+    summary_from: int = Field(default=0, sa_column=_count())
+    summary_upto: int = Field(default=0, sa_column=_count())
     created_at: datetime = Field(sa_column=Column(UtcTime, nullable=False))
 
 

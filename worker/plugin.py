@@ -13,6 +13,7 @@ from typing import Any, Final, cast
 from temporalio.plugin import SimplePlugin
 from temporalio.worker import WorkerConfig
 
+from everturn.activities.compaction import CompactActivities
 from everturn.activities.ending_points import EndingPointActivities
 from everturn.activities.hook_points import HookPointActivities
 from everturn.activities.model_step import ModelStepActivities
@@ -65,7 +66,9 @@ class EverturnPlugin(SimplePlugin):
         self._create_store = create_store
         self.ready = asyncio.Event()
         self._services = Services(
-            AgentRegistry(agents), ModelLanes(), ThreadPoolExecutor(THREADS, thread_name_prefix="everturn")
+            AgentRegistry(agents),
+            ModelLanes(self._settings.model_lane),
+            ThreadPoolExecutor(THREADS, thread_name_prefix="everturn"),
         )
         super().__init__(
             "everturn",
@@ -94,6 +97,7 @@ class EverturnPlugin(SimplePlugin):
     @asynccontextmanager
     async def _running(self) -> AsyncGenerator[None]:
         """Open store, warm models and pruning for as long as the worker runs."""
+        await self._services.agents.configure()
         opened = None
         if not isinstance(self._given, Store):
             opened = await Store.open(self._given, create=self._create_store, flush=self._settings.stream_flush)
@@ -115,7 +119,7 @@ class EverturnPlugin(SimplePlugin):
 
     async def _warm_up(self) -> None:
         try:
-            await self._services.lanes.warm_up()
+            await self._services.lanes.warm_up([agent.model for agent in self._services.agents])
         except ImportError:
             logger.exception("the model layer cannot be loaded; model steps will fail")
 
@@ -143,6 +147,7 @@ def activities_of(services: Services) -> Sequence[Callable[..., Any]]:
         hooks.before_step,
         hooks.on_step_finish,
         ModelStepActivities(services).model_step,
+        CompactActivities(services).compact,
         tool_points.before_tool_call,
         tool_points.after_tool_call,
         ToolActivities(services).run_tool,

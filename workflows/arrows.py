@@ -10,7 +10,7 @@ from typing import Any, TypeVar
 
 from temporalio import workflow
 from temporalio.common import RetryPolicy
-from temporalio.exceptions import FailureError, is_cancelled_exception
+from temporalio.exceptions import ActivityError, FailureError, is_cancelled_exception
 
 from everturn.activities.payloads import (
     BeginInput,
@@ -19,6 +19,8 @@ from everturn.activities.payloads import (
     CallDone,
     CallInput,
     CallRef,
+    CompactDone,
+    CompactInput,
     ErrorInput,
     FinishInput,
     HookInput,
@@ -128,6 +130,23 @@ class Arrows:
             retry=timeouts.STEP_RETRY,
             summary=f"step {given.step} · {model}",
         )
+
+    async def compact(self, given: CompactInput) -> bool:
+        """False if the thread could not be shortened, also when summarising it failed."""
+        try:
+            done = await self._remote(
+                "compact",
+                given,
+                CompactDone,
+                start_to_close=timeouts.STEP_START_TO_CLOSE,
+                schedule_to_close=timeouts.STEP_SCHEDULE_TO_CLOSE,
+                retry=timeouts.COMPACT_RETRY,
+                summary="summarise the middle of the thread",
+            )
+        except ActivityError as error:
+            workflow.logger.warning("the thread could not be compacted", exc_info=error)
+            return False
+        return done.shortened
 
     async def run_tool(self, given: CallInput, call: CallRef) -> CallDone:
         one_run = timedelta(seconds=call.timeout) + timeouts.TOOL_GRACE

@@ -6,9 +6,22 @@ import asyncio
 import fnmatch
 from dataclasses import dataclass, replace
 
-from everturn.activities.payloads import Begun, CallDone, CallInput, CallRef, HookInput, StepDone, StepInput, TurnInput
+from temporalio.exceptions import ActivityError
+
+from everturn.activities.payloads import (
+    Begun,
+    CallDone,
+    CallInput,
+    CallRef,
+    CompactInput,
+    HookInput,
+    StepDone,
+    StepInput,
+    TurnInput,
+)
 from everturn.turns import StopReason, TurnError, TurnStatus
 from everturn.workflows.arrows import Arrows, Stopped
+from everturn.workflows.failures import OVERFLOW, classification, failure_facts
 from everturn.workflows.timeouts import EMPTY_ANSWERS, TOOL_LOOP_CAP
 from everturn.workflows.view import TurnView
 from everturn.workflows.waits import Waits
@@ -34,6 +47,7 @@ class Loop:
     def __init__(self, turn: TurnInput, begun: Begun, arrows: Arrows, waits: Waits, view: TurnView) -> None:
         self._turn, self._begun, self._arrows, self._waits, self._view = turn, begun, arrows, waits, view
         self._max_steps = begun.max_steps
+        self._overflow_retries, self._compactions = begun.overflow_retries, begun.compactions
         self._last_failure = ""
         self._failures_in_a_row = 0
 
@@ -78,13 +92,33 @@ class Loop:
         )
         self._view.step_started(step, self._begun.model)
         for _ in range(EMPTY_ANSWERS):
-            done = await self._arrows.model_step(given, self._begun.model)
+            done = await self._fitting(given)
             self._view.step_done(done)
             if done.interrupted:
                 raise Stopped
             if not done.empty:
                 return done
         return None
+
+    async def _fitting(self, given: StepInput) -> StepDone:
+        """The step; if its prompt is too long, compacts the thread and asks again, within the session's limits."""
+        while True:
+            given = replace(given, may_compact=self._compactions > 0)
+            try:
+                return await self._arrows.model_step(given, self._begun.model)
+            except ActivityError as error:
+                if classification(error) != OVERFLOW:
+                    raise
+                ahead = bool(failure_facts(error).get("ahead"))
+                if not ahead and self._overflow_retries <= 0:
+                    raise
+                shortened = await self._arrows.compact(CompactInput(self._turn.request_id, self._turn.agent))
+                if not (shortened or ahead):
+                    raise
+            if ahead:
+                self._compactions -= 1
+            else:
+                self._overflow_retries -= 1
 
     async def _tool_calls(self, done: StepDone) -> bool:
         """Runs the calls of a step side by side; True if the model repeats one failing call."""

@@ -57,6 +57,11 @@ STEP_RETRY: Final = RetryPolicy(
 """Five failures of the model end the step (the step counts them in the store and sets the delay of its own retries);
 the rest of the attempts are for workers that stop or die, which cost the author nothing."""
 
+COMPACT_RETRY: Final = RetryPolicy(
+    initial_interval=timedelta(seconds=1), maximum_interval=timedelta(seconds=30), maximum_attempts=3
+)
+"""A summary is a help, not the turn itself: three tries, then the turn goes on or fails without it."""
+
 TOOL_GRACE: Final = timedelta(seconds=30)
 """The tool's own timeout is kept inside the activity and gives an error result; Temporal's comes later."""
 TOOL_RETRY: Final = RetryPolicy(

@@ -27,6 +27,7 @@ from everturn.activities.payloads import (
 )
 from everturn.turns import TurnError
 from everturn.workflows.arrows import Arrows, Stopped
+from everturn.workflows.failures import classification
 from everturn.workflows.loop import Loop, LoopEnd
 from everturn.workflows.timeouts import QUEUE_CHECK_FIRST, QUEUE_CHECK_MAX
 from everturn.workflows.view import TurnView
@@ -248,7 +249,7 @@ class TurnWorkflow:
             if isinstance(cause, ApplicationError)
             else f"{name or 'a step of the turn'} did not complete: {cause}"
         )
-        return LoopEnd("error", "error", TurnError(kind, message), stage, classification=_classification(cause))
+        return LoopEnd("error", "error", TurnError(kind, message), stage, classification=classification(cause))
 
     async def _shown(self, end: LoopEnd) -> LoopEnd:
         """The error as the author's on_chat_error wants it shown; asked once, whichever stage failed.
@@ -284,15 +285,6 @@ class TurnWorkflow:
 
     def _points(self, point: str) -> list[str]:
         return self._begun.points.get(point, []) if self._begun else []
-
-
-def _classification(cause: BaseException | None) -> str | None:
-    """What the model step found out about its failure."""
-    if not isinstance(cause, ApplicationError) or not cause.details or not isinstance(cause.details[0], dict):
-        return None
-    facts: dict[str, object] = cause.details[0]  # pyright: ignore[reportUnknownVariableType] - JSON of our own
-    found = facts.get("classification")
-    return found if isinstance(found, str) else None
 
 
 def _refused(begun: Begun) -> LoopEnd:

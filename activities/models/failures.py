@@ -151,12 +151,36 @@ def failure_from(
     if isinstance(error, ModelFailure):
         return error
     facts = _facts(error, model, key_env or key_variable(model), in_stream)
-    kind, code, message = _row(facts)
+    return _failure(_row(facts), facts, f"{type(error).__name__}: {facts.text}", secrets)
+
+
+def failure_of_answer(
+    status: int,
+    headers: Mapping[str, str],
+    body: str,
+    model: str,
+    *,
+    key_env: str | None = None,
+    secrets: Iterable[str | None] = (),
+) -> ModelFailure:
+    """The failure that an HTTP answer with an error status stands for: the same table, without any exception."""
+    facts = _Facts(model, key_env or key_variable(model), frozenset(), body, status, headers)
+    return _failure(_row(facts), facts, f"HTTP {status}: {body}", secrets)
+
+
+def missing_key(model: str, key_env: str | None = None) -> ModelFailure:
+    """The failure of a call that has no key and needs one."""
+    facts = _Facts(model, key_env or key_variable(model), frozenset(), "", None)
+    return _failure(_NO_KEY, facts, "", ())
+
+
+def _failure(row: _Row, facts: _Facts, detail: str, secrets: Iterable[str | None]) -> ModelFailure:
+    kind, code, message = row
     return ModelFailure(
         kind,
         code,
-        message.format(model=model, variable=facts.key_variable),
-        detail=scrub(f"{type(error).__name__}: {facts.text}", secrets)[:MAX_DETAIL],
+        message.format(model=facts.model, variable=facts.key_variable),
+        detail=scrub(detail, secrets)[:MAX_DETAIL],
         status=facts.status,
         retry_after=retry_after(facts.headers) if kind in ("rate_limit", "transient") else None,
     )
@@ -210,13 +234,14 @@ def _by_text(facts: _Facts) -> _Row | None:
 def _in_stream(facts: _Facts) -> _Row:
     if facts.status == 429 or "RateLimitError" in facts.classes or says_rate_limit(facts.text):
         return _BY_STATUS[429]
-    if facts.status == 408 or "Timeout" in facts.classes:
+    if facts.status == 408 or facts.classes & {"Timeout", "TimeoutError"}:
         return _BY_STATUS[408]
     if "AuthenticationError" in facts.classes:
         return _BY_STATUS[401]
     if "overloaded" in facts.text.lower():
         return _BY_STATUS[529]
-    return _UNREACHABLE if _speaks_of_connection(facts) else _STREAM_ERROR
+    broken = facts.classes & {"ClientError", "OSError"} or _speaks_of_connection(facts)
+    return _UNREACHABLE if broken else _STREAM_ERROR
 
 
 def _by_status(facts: _Facts) -> _Row | None:

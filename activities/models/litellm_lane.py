@@ -7,6 +7,7 @@ from collections.abc import AsyncGenerator
 from dataclasses import replace
 from typing import Any
 
+from everturn.activities.models.arguments import chat_arguments
 from everturn.activities.models.deadlines import CLOSE_SECONDS
 from everturn.activities.models.failures import failure_from
 from everturn.activities.models.litellm_module import is_loaded, load_litellm, rehearse, release_clients, use_clients
@@ -14,21 +15,6 @@ from everturn.activities.models.prices import cost_of
 from everturn.activities.models.reading import Tap, delta_of
 from everturn.activities.models.types import Delta, ModelRequest
 from everturn.turns import JsonDict
-
-_OWN_ARGUMENTS = frozenset(
-    (
-        "model",
-        "messages",
-        "stream",
-        "stream_options",
-        "api_key",
-        "max_retries",
-        "num_retries",
-        "drop_params",
-        "fallbacks",
-    )
-)
-"""What provider_options cannot change: a lane makes exactly one request, with the given key, and streams it."""
 
 
 class LiteLLMLane:
@@ -86,22 +72,10 @@ def _delta(chunk: Any, tap: Tap | None, request: ModelRequest) -> Delta:
 
 
 def _arguments(request: ModelRequest) -> JsonDict:
-    optional: JsonDict = {
-        "tools": request.tools or None,
-        "tool_choice": request.tool_choice if request.tools else None,
-        "api_base": request.api_base,
-        "temperature": request.temperature,
-        "top_p": request.top_p,
-        "max_tokens": request.max_output_tokens,
-        "stop": request.stop,
-        "seed": request.seed,
-        "response_format": request.response_format,
-        "extra_headers": request.headers or None,
-    }
-    options = {name: value for name, value in request.provider_options.items() if name not in _OWN_ARGUMENTS}
+    optional: JsonDict = {"api_base": request.api_base, "extra_headers": request.headers or None}
     return {
         **{name: value for name, value in optional.items() if value is not None},
-        **options,
+        **chat_arguments(request),
         "model": request.model,
         "messages": request.messages,
         "api_key": request.api_key,

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Literal
+
 from pydantic import Field
 from pydantic_settings import BaseSettings, SettingsConfigDict
 
@@ -21,6 +23,10 @@ class Settings(BaseSettings):
     store: str | None = Field(default=None, description="database URL: sqlite:///file.db or postgresql://…")
     web_ui: str | None = Field(default=None, description="address of the Temporal Web UI, for links")
     history_previews: bool = Field(default=True, description="short text previews in Temporal's history and Web UI")
+    model_lane: Literal["auto", "litellm"] = Field(
+        default="auto",
+        description="auto: ask providers of OpenAI's format directly; litellm: all calls through litellm",
+    )
     max_concurrent_activities: int = Field(
         default=200, ge=1, description="model steps and tools that run at once in a worker"
     )

@@ -19,6 +19,10 @@ def upgrade() -> None:
         sa.Column("thread_id", sa.Text(), primary_key=True),
         sa.Column("running_request_id", sa.Text()),
         sa.Column("last_position", sa.Integer(), nullable=False),
+        sa.Column("context", sa.JSON()),
+        sa.Column("summary", sa.Text()),
+        sa.Column("summary_from", sa.Integer(), nullable=False),
+        sa.Column("summary_upto", sa.Integer(), nullable=False),
         sa.Column("created_at", TIME, nullable=False),
     )
     op.create_table(

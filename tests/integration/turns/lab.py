@@ -151,6 +151,9 @@ async def running_lab(
         chat = await ChatClient.connect(client, task_queue=task_queue, store=store, history_previews=previews)
         yield Lab(chat, store, client, server, task_queue, store_url, started)
     finally:
-        await asyncio.gather(*(worker.shutdown() for worker in started), return_exceptions=True)
+        await asyncio.gather(
+            *(worker.shutdown() for worker, task in zip(started, running, strict=True) if not task.done()),
+            return_exceptions=True,
+        )
         await asyncio.gather(*running, return_exceptions=True)
         await store.close()
