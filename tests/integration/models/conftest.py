@@ -1,4 +1,4 @@
-"""The litellm lane against the scripted server: both real, one of each for the session."""
+"""Both HTTP lanes against the scripted server: all real, one of each for the session."""
 
 from __future__ import annotations
 
@@ -13,9 +13,10 @@ import pytest_asyncio
 
 from everturn.activities.models.accumulator import Accumulator, Completion
 from everturn.activities.models.deadlines import Deadlines, with_deadlines
+from everturn.activities.models.direct.lane import OpenAILane
 from everturn.activities.models.failures import ModelFailure
 from everturn.activities.models.litellm_lane import LiteLLMLane
-from everturn.activities.models.types import ModelRequest
+from everturn.activities.models.types import ModelLane, ModelRequest
 from everturn.activities.scripted import LogRecord, ScriptedModelServer
 from everturn.chunks import Event
 from everturn.turns import JsonDict
@@ -38,11 +39,36 @@ async def server() -> AsyncIterator[ScriptedModelServer]:
 
 
 @pytest_asyncio.fixture(scope="session", loop_scope="session")
-async def lane(server: ScriptedModelServer) -> AsyncIterator[LiteLLMLane]:
+async def litellm_lane(server: ScriptedModelServer) -> AsyncIterator[LiteLLMLane]:
     lane = LiteLLMLane()
     await lane.warm_up()
     yield lane
     await lane.close()
+
+
+@pytest_asyncio.fixture(scope="session", loop_scope="session")
+async def direct_lane(litellm_lane: LiteLLMLane) -> AsyncIterator[OpenAILane]:
+    lane = OpenAILane(litellm_lane)
+    yield lane
+    await lane.close()
+
+
+@pytest.fixture(params=["litellm", "direct"])
+def lane(request: pytest.FixtureRequest, litellm_lane: LiteLLMLane, direct_lane: OpenAILane) -> ModelLane:
+    """Each test of a lane's behaviour runs on both, with the same expectations."""
+    lanes: dict[str, ModelLane] = {"litellm": litellm_lane, "direct": direct_lane}
+    return lanes[request.param]
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Anthropic's own format is litellm's alone: the direct lane would only pass the same calls on."""
+    items[:] = [item for item in items if not _is_repetition(item)]
+
+
+def _is_repetition(item: pytest.Item) -> bool:
+    callspec = getattr(item, "callspec", None)
+    parameters = callspec.params if callspec else {}
+    return parameters.get("lane") == "direct" and parameters.get("provider") == "anthropic"
 
 
 @dataclass
@@ -76,7 +102,7 @@ class Ask:
     """Makes requests for a scenario, and attempts them."""
 
     server: ScriptedModelServer
-    lane: LiteLLMLane
+    lane: ModelLane
 
     def request(self, scenario: str, provider: str = "openai", **changes: Any) -> tuple[ModelRequest, str]:
         marker = uuid.uuid4().hex
@@ -108,8 +134,14 @@ class Ask:
 
 
 @pytest.fixture
-def ask(server: ScriptedModelServer, lane: LiteLLMLane) -> Ask:
+def ask(server: ScriptedModelServer, lane: ModelLane) -> Ask:
     return Ask(server, lane)
+
+
+@pytest.fixture
+def litellm_ask(server: ScriptedModelServer, litellm_lane: LiteLLMLane) -> Ask:
+    """For what only litellm can do."""
+    return Ask(server, litellm_lane)
 
 
 @pytest.fixture

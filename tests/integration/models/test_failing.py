@@ -89,9 +89,9 @@ async def test_a_prompt_too_long_is_recognised_before_and_inside_the_stream(
     assert before.failed.kind == inside.failed.kind == "context_overflow"
 
 
-async def test_a_prompt_too_long_is_recognised_through_anthropics_api(ask: Any) -> None:
-    before = await ask("overflow:provider=anthropic", "anthropic")
-    inside = await ask("overflow:provider=anthropic,in_stream=1", "anthropic")
+async def test_a_prompt_too_long_is_recognised_through_anthropics_api(litellm_ask: Any) -> None:
+    before = await litellm_ask("overflow:provider=anthropic", "anthropic")
+    inside = await litellm_ask("overflow:provider=anthropic,in_stream=1", "anthropic")
     assert before.failed.kind == inside.failed.kind == "context_overflow"
 
 

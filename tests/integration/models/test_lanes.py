@@ -14,23 +14,32 @@ import pytest
 import pytest_asyncio
 
 from everturn.activities.models.accumulator import Accumulator, Completion
+from everturn.activities.models.direct.lane import OpenAILane
 from everturn.activities.models.failures import ModelFailure
 from everturn.activities.models.lanes import ModelLanes
 from everturn.activities.models.litellm_lane import LiteLLMLane
 from everturn.activities.models.prices import cost_of
 from everturn.activities.models.prompt import build_prompt
 from everturn.activities.models.quirks import quirks_of
-from everturn.activities.models.types import ModelRequest
+from everturn.activities.models.types import ModelLane, ModelRequest
 from everturn.messages import Message
 from everturn.store.records import PromptMaterial, StepRecord, TurnFacts
 from everturn.turns import JsonDict, Principal, Usage
 
+WEATHER: JsonDict = {
+    "type": "function",
+    "function": {
+        "name": "get_weather",
+        "description": "Current weather for a city.",
+        "parameters": {"type": "object", "properties": {"city": {"type": "string"}}, "required": ["city"]},
+    },
+}
 FACTS = TurnFacts("r1", "th", "a", "submit", "running", None, Principal(), None, {}, {}, {}, 0, Usage())
 
 
-@pytest_asyncio.fixture(loop_scope="session")
-async def lanes(lane: LiteLLMLane) -> AsyncIterator[ModelLanes]:
-    found = ModelLanes()
+@pytest_asyncio.fixture(loop_scope="session", params=["auto", "litellm"])
+async def lanes(request: pytest.FixtureRequest, litellm_lane: LiteLLMLane) -> AsyncIterator[ModelLanes]:
+    found = ModelLanes(request.param)
     yield found
     await found.close()
 
@@ -50,8 +59,8 @@ def settled(request: ModelRequest, done: Completion) -> StepRecord:
     return StepRecord("r1", 0, 1, request.model, done.parts, calls, done.finish_reason, done.usage, 1)
 
 
-async def test_the_demo_model_calls_the_tool_and_says_what_it_returned(lanes: ModelLanes, ask: Any) -> None:
-    tools = ask.request("text")[0].tools
+async def test_the_demo_model_calls_the_tool_and_says_what_it_returned(lanes: ModelLanes) -> None:
+    tools = [WEATHER]
     messages: list[JsonDict] = [{"role": "user", "content": "Weather in Paris?"}]
     first = await complete(lanes, "demo-fast", messages, tools)
     assert [(c.tool_name, c.input) for c in first.calls] == [("get_weather", {"city": "Paris"})]
@@ -151,7 +160,7 @@ async def test_settings_reach_the_provider(ask: Any) -> None:
     assert attempt.records[0].headers["x-team"] == "blue"
 
 
-async def test_prices_are_known_for_listed_models_and_unknown_for_others(lane: LiteLLMLane) -> None:
+async def test_prices_are_known_for_listed_models_and_unknown_for_others(litellm_lane: LiteLLMLane) -> None:
     usage = Usage(input_tokens=1000, output_tokens=1000, cached_tokens=500)
     known = cost_of(usage, "openai/gpt-4o-mini", "gpt-4o-mini-2024-07-18")
     assert known is not None
@@ -167,8 +176,10 @@ def test_importing_the_model_layer_does_not_import_litellm() -> None:
     assert out.stdout.strip() == "False"
 
 
-async def test_closing_one_lane_leaves_the_connections_of_another_alone(ask: Any) -> None:
-    other = LiteLLMLane()
+async def test_closing_one_lane_leaves_the_connections_of_another_alone(
+    ask: Any, lane: ModelLane, litellm_lane: LiteLLMLane
+) -> None:
+    other = LiteLLMLane() if isinstance(lane, LiteLLMLane) else OpenAILane(litellm_lane)
     request, marker = ask.request("text:tokens=2")
     async for _ in other.stream(request):
         pass
@@ -176,14 +187,15 @@ async def test_closing_one_lane_leaves_the_connections_of_another_alone(ask: Any
     assert (await ask.attempt(request, marker)).done.text == "w0001 w0002 "
 
 
-def test_a_lane_can_be_closed_and_another_opened_in_one_process() -> None:
+@pytest.mark.parametrize("setting", ["auto", "litellm"])
+def test_a_lane_can_be_closed_and_another_opened_in_one_process(setting: str) -> None:
     code = """
-import asyncio
+import asyncio, sys
 from everturn.activities.models.lanes import ModelLanes
 from everturn.activities.models.types import ModelRequest
 
 async def one():
-    lanes = ModelLanes()
+    lanes = ModelLanes(sys.argv[1])
     found = await lanes.resolve("demo-fast")
     messages = [{"role": "user", "content": "1+1"}]
     request = ModelRequest(found.model, messages, api_base=found.api_base, api_key=found.api_key)
@@ -197,7 +209,7 @@ async def main():
 
 asyncio.run(main())
 """
-    command = [sys.executable, "-X", "dev", "-W", "error::ResourceWarning", "-c", code]
+    command = [sys.executable, "-X", "dev", "-W", "error::ResourceWarning", "-c", code, setting]
     out = subprocess.run(command, capture_output=True, text=True, timeout=100, check=True)
     assert out.stdout.split("\n")[:2] == ["1+1 = 2", "1+1 = 2"]
     assert "unclosed" not in out.stderr.lower()

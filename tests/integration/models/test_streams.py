@@ -1,4 +1,4 @@
-"""What arrives through litellm when a server behaves, and when it behaves oddly."""
+"""What arrives through a lane when a server behaves, and when it behaves oddly."""
 
 from __future__ import annotations
 
@@ -109,8 +109,8 @@ async def test_reasoning_is_apart_from_the_text(ask: Any, provider: str) -> None
     assert attempt.done.text == "I have thought."
 
 
-async def test_signed_thinking_is_kept_whole(ask: Any) -> None:
-    attempt = await ask("think:calls=1", "anthropic")
+async def test_signed_thinking_is_kept_whole(litellm_ask: Any) -> None:
+    attempt = await litellm_ask("think:calls=1", "anthropic")
     block = {"type": "thinking", "thinking": THOUGHT, "signature": SIGNATURE}
     assert attempt.done.parts[0]["providerMetadata"]["thinkingBlocks"] == [block]
 
