@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 
-from everturn import Agent, Model
+from everturn import Agent, Model, tool
 
 BASE = os.environ["TEST_MODEL_SERVER"]
 
@@ -26,3 +26,15 @@ class Slow(Agent):
 class Refused(Agent):
     name = "refused"
     model = scripted("status:code=401")
+
+
+@tool(needs_approval=True)
+async def delete_order(order_id: str) -> dict[str, str]:
+    """Delete an order by its number."""
+    return {"deleted": order_id}
+
+
+class Careful(Agent):
+    name = "careful"
+    model = "demo"
+    tools = (delete_order,)

@@ -71,6 +71,25 @@ async def test_ctrl_c_in_a_chat_stops_the_turn_and_the_chat_goes_on(system: Comm
         assert await terminal.ended() == 0
 
 
+async def test_a_chat_asks_for_approval_and_goes_on_with_the_answer(system: CommandLine) -> None:
+    async with await system.in_terminal("chat", _thread(), "--agent", "careful") as terminal:
+        await terminal.says("Ctrl-D to leave")
+        terminal.types("/approve\n")
+        await terminal.says("nothing waits for approval in this thread")
+        terminal.types("delete order 7\n")
+        await terminal.says(r'approve delete_order\(order_id="7"\)\?')
+        terminal.types("never mind\n")
+        await terminal.says("the turn before waits for approval")
+        terminal.types("/approve\n")
+        await terminal.says("deleted 7")
+        terminal.types("delete order 8\n")
+        await terminal.says(r'approve delete_order\(order_id="8"\)\?')
+        terminal.types("/deny it is paid\n")
+        await terminal.says("it is paid")
+        terminal.types("/quit\n")
+        assert await terminal.ended() == 0
+
+
 async def test_a_chat_takes_lines_from_a_pipe(system: CommandLine) -> None:
     shown = await system.run("chat", _thread(), "--agent", "support", words="echo one\necho two\n")
     assert (shown.code, shown.output) == (0, "one\ntwo\n")

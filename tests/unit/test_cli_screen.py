@@ -98,6 +98,18 @@ def test_a_tool_call_goes_from_asking_through_running_to_its_outcome() -> None:
     assert states[2] == ToolBlock(0, "c1", "weather", {"city": "Paris"}, progress="half", state="running")
 
 
+def test_a_call_that_needs_approval_says_for_which_tool_it_waits() -> None:
+    asked: Written = (
+        "tool-approval-request",
+        {"toolCallId": "c1", "toolName": "weather", "input": {"city": "Rome"}},
+        0,
+    )
+    waiting = screen_of(chunks(START, STEP, CALL, DONE, asked))
+    assert waiting.waiting == "waiting for approval of weather"
+    assert waiting.settled == 0
+    assert waiting.advance(chunks(RESULT)[0]).settled == 1
+
+
 def test_a_preliminary_output_is_progress_and_no_result() -> None:
     early: Written = ("tool-output-available", {"toolCallId": "c1", "output": 1, "preliminary": True}, 0)
     block = screen_of(chunks(START, STEP, CALL, early)).blocks[0]

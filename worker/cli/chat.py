@@ -2,25 +2,25 @@
 
 from __future__ import annotations
 
-import asyncio
-import signal
 import sys
-from types import FrameType
-from typing import TYPE_CHECKING, Final, NoReturn
+from typing import TYPE_CHECKING, Final
 
 from everturn.errors import EverturnError
-from everturn.turns import TERMINAL
+from everturn.turns import TERMINAL, PendingCall
 from everturn.worker.cli.calls import connected
-from everturn.worker.cli.following import follow
+from everturn.worker.cli.following import Follower
 from everturn.worker.cli.options import Places
+from everturn.worker.cli.prompting import read_line
 from everturn.worker.cli.running import DONE, INTERRUPTED, complain
 from everturn.worker.cli.tables import messages_text
-from everturn.worker.cli.viewers import harmless, make_viewer
+from everturn.worker.cli.viewers import harmless, make_viewer, short
 
 if TYPE_CHECKING:
     from everturn.client.chat import ChatClient
 
 COMMANDS: Final = {
+    "/approve": "let the tool call run that waits for approval",
+    "/deny": "refuse it; what follows is the reason that the model is told",
     "/stop": "stop the turns of this thread that run or wait",
     "/history": "show the thread",
     "/help": "show these commands",
@@ -31,15 +31,16 @@ TURNS_TO_STOP = 50
 
 
 class Chat:
-    """Reads lines, sends them as turns of one thread, shows the answers."""
+    """Reads lines, sends them as turns of one thread, shows the answers, asks for approvals."""
 
     def __init__(self, client: ChatClient, thread_id: str, agent: str) -> None:
         self._client, self._thread_id, self._agent = client, thread_id, agent
+        self._paused: Follower | None = None
 
     async def run(self) -> int:
         """Returns the exit code when the user leaves. A failed turn or a refused message does not end the chat."""
         if sys.stdin.isatty():
-            sys.stdout.write(f"thread {self._thread_id}, agent {self._agent}; /help for help, Ctrl-D to leave\n")
+            _say(f"thread {self._thread_id}, agent {self._agent}; /help for help, Ctrl-D to leave")
         while (line := read_line()) is not None:
             words = line.strip()
             if words == "/quit":
@@ -59,63 +60,82 @@ class Chat:
         if not words:
             return DONE
         if words.startswith("/"):
-            await self._command(words)
+            return await self._command(words)
+        if self._paused is not None:
+            complain("the turn before waits for approval: /approve or /deny it, or /stop it")
             return DONE
         turn = await self._client.submit(self._thread_id, words, agent=self._agent)
-        return await follow(self._client, turn.request_id, make_viewer())
+        return await self._follow(Follower(self._client, turn.request_id, make_viewer(), pauses=True))
 
-    async def _command(self, words: str) -> None:
-        match words:
+    async def _command(self, words: str) -> int:
+        command, _, rest = words.partition(" ")
+        match command:
+            case "/approve":
+                return await self._decide(None)
+            case "/deny":
+                return await self._decide(rest.strip() or "the user said no")
             case "/stop":
                 await self._stop()
             case "/history":
-                history = messages_text(await self._client.messages(self._thread_id))
-                sys.stdout.write(harmless(history or "(nothing yet)") + "\n")
+                _say(messages_text(await self._client.messages(self._thread_id)) or "(nothing yet)")
             case _:
-                unknown = "" if words == "/help" else f"there is no command {words.split(maxsplit=1)[0]}\n"
-                sys.stdout.write(f"{unknown}{HELP}\n")
+                unknown = "" if command == "/help" else f"there is no command {command}\n"
+                _say(f"{unknown}{HELP}")
+        return DONE
+
+    async def _follow(self, follower: Follower) -> int:
+        code = await follower.run()
+        self._paused = follower if code is None else None
+        if code is None:
+            self._ask(await self._approvals())
+        return code or DONE
+
+    async def _decide(self, refusal: str | None) -> int:
+        """Answers the oldest call that waits for approval, then shows its turn until it ends or asks again."""
+        waiting = await self._approvals()
+        if not waiting:
+            _say("nothing waits for approval in this thread")
+            return DONE
+        call, *others = waiting
+        if refusal is None:
+            outcome = await self._client.approve(call.request_id, call.tool_call_id)
+        else:
+            outcome = await self._client.deny(call.request_id, call.tool_call_id, refusal)
+        if outcome != "accepted":
+            _say(f"{call.tool_name}: {outcome.replace('_', ' ')}")
+        if any(other.request_id == call.request_id for other in others):
+            self._ask(others)
+            return DONE
+        if self._paused is None or self._paused.request_id != call.request_id:
+            self._paused = Follower(self._client, call.request_id, make_viewer(), pauses=True)
+        return await self._follow(self._paused)
+
+    async def _approvals(self) -> list[PendingCall]:
+        pending = await self._client.pending(self._thread_id)
+        return [call for call in pending if call.kind == "approval"]
+
+    def _ask(self, waiting: list[PendingCall]) -> None:
+        for call in waiting:
+            why = f" ({call.reason})" if call.reason else ""
+            _say(f"approve {call.tool_name}({short(call.input)})?{why}")
+        _say("/approve lets the first one run, /deny REASON refuses it")
 
     async def _stop(self) -> None:
         turns = await self._client.list_turns(thread_id=self._thread_id, limit=TURNS_TO_STOP)
         running = [turn for turn in turns if turn.status not in TERMINAL]
         for turn in running:
             outcome = await self._client.cancel_chat(turn.request_id, reason="user pressed stop")
-            sys.stdout.write(f"turn {turn.request_id}: {outcome.replace('_', ' ')}\n")
+            _say(f"turn {turn.request_id}: {outcome.replace('_', ' ')}")
         if not running:
-            sys.stdout.write("no turn of this thread is running\n")
-
-
-def read_line() -> str | None:
-    """The next line of the user, None when there are no more. Ctrl-C throws the line away, on an empty one it leaves.
-
-    It holds up the event loop, on purpose: nothing of ours runs while the user types, and only the main thread can be
-    interrupted. Raises CancelledError on SIGTERM, as everything else of a command does.
-    """
-    if not sys.stdin.isatty():
-        return sys.stdin.readline() or None
-    import readline  # line editing and history for input()
-
-    previous = {
-        signal.SIGINT: signal.signal(signal.SIGINT, signal.default_int_handler),
-        signal.SIGTERM: signal.signal(signal.SIGTERM, _leave),
-    }
-    try:
-        return input("\n> ")
-    except EOFError:
-        return None
-    except KeyboardInterrupt:
-        sys.stdout.write("\n")
-        return "" if readline.get_line_buffer() else None
-    finally:
-        for number, handler in previous.items():
-            signal.signal(number, handler)
-
-
-def _leave(_number: int, _frame: FrameType | None) -> NoReturn:
-    raise asyncio.CancelledError
+            _say("no turn of this thread is running")
+        self._paused = None
 
 
 async def chat(thread_id: str, agent: str, places: Places) -> int:
     """A chat with a running system."""
     async with connected(places) as client:
         return await Chat(client, thread_id, agent).run()
+
+
+def _say(text: str) -> None:
+    sys.stdout.write(harmless(text) + "\n")

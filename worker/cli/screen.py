@@ -33,7 +33,7 @@ class ToolBlock:
     output: Any = None
     error: str | None = None
     progress: Any = None
-    state: Literal["asking", "running", "done", "failed"] = "asking"
+    state: Literal["asking", "approval", "running", "done", "failed"] = "asking"
 
 
 @dataclass(frozen=True, slots=True)
@@ -105,24 +105,31 @@ def _tool(screen: Screen, chunk: Chunk) -> Screen:
 
 def _tool_after(block: ToolBlock, chunk: Chunk) -> ToolBlock:
     data = chunk.data
+    changes: dict[str, Any] = {}
     match chunk.type:
         case chunks.TOOL_INPUT_AVAILABLE:
-            name = str(data.get("toolName", block.name))
-            return replace(block, name=name, input=data.get("input"), state="running")
+            changes = {"name": str(data.get("toolName", block.name)), "input": data.get("input"), "state": "running"}
+        case chunks.TOOL_APPROVAL_REQUEST:
+            changes = {"input": data.get("input"), "state": "approval"}
         case chunks.TOOL_OUTPUT_AVAILABLE if data.get("preliminary"):
-            return replace(block, progress=data.get("output"))
+            changes = {"progress": data.get("output")}
         case chunks.TOOL_OUTPUT_AVAILABLE:
-            return replace(block, output=data.get("output"), state="done")
+            changes = {"output": data.get("output"), "state": "done"}
         case chunks.TOOL_OUTPUT_ERROR:
-            return replace(block, error=str(data.get("errorText", "failed")), state="failed")
+            changes = {"error": str(data.get("errorText", "failed")), "state": "failed"}
         case chunks.TOOL_PROGRESS:
-            return replace(block, progress=data.get("value"))
+            changes = {"progress": data.get("value")}
         case _:
-            return block
+            pass
+    return replace(block, **changes)
 
 
 def _tool_waiting(blocks: tuple[Block, ...]) -> str:
-    running = [b.name for b in blocks if isinstance(b, ToolBlock) and b.state in ("asking", "running")]
+    open_calls = [b for b in blocks if isinstance(b, ToolBlock) and b.state not in ("done", "failed")]
+    asking = [b.name for b in open_calls if b.state == "approval"]
+    if asking:
+        return f"waiting for approval of {', '.join(asking)}"
+    running = [b.name for b in open_calls]
     return f"running {', '.join(running)}" if running else "thinking"
 
 
@@ -162,7 +169,7 @@ def _settle(screen: Screen) -> Screen:
 
 
 def _is_final(block: Block, done_step: int) -> bool:
-    if isinstance(block, ToolBlock) and block.state in ("asking", "running"):
+    if isinstance(block, ToolBlock) and block.state not in ("done", "failed"):
         return False
     return block.step is None or block.step <= done_step
 
@@ -176,6 +183,7 @@ _CHANGES: Final = MappingProxyType[str, Callable[[Screen, Chunk], Screen]](
         chunks.REASONING_DELTA: _delta,
         chunks.TOOL_INPUT_START: _tool,
         chunks.TOOL_INPUT_AVAILABLE: _tool,
+        chunks.TOOL_APPROVAL_REQUEST: _tool,
         chunks.TOOL_OUTPUT_AVAILABLE: _tool,
         chunks.TOOL_OUTPUT_ERROR: _tool,
         chunks.TOOL_PROGRESS: _tool,

@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import sys
 import unicodedata
-from collections.abc import AsyncIterator
 from typing import TYPE_CHECKING, Protocol, TextIO, cast
 
 from everturn.chunks import Chunk
@@ -30,16 +29,6 @@ class Viewer(Protocol):
     def note(self, text: str) -> None:
         """A sentence to the person at the terminal, kept out of piped output."""
         ...
-
-
-async def view(stream: AsyncIterator[Chunk], viewer: Viewer) -> Screen:
-    """Shows a whole stream; the screen at its end tells how the turn ended."""
-    screen = Screen()
-    with viewer:
-        async for chunk in stream:
-            screen = screen.advance(chunk)
-            viewer.show(chunk)
-    return screen
 
 
 def make_viewer(as_json: bool = False) -> Viewer:
