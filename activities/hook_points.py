@@ -4,44 +4,32 @@ from __future__ import annotations
 
 import copy
 from collections.abc import Callable
-from dataclasses import dataclass, replace
 from functools import partial
-from typing import Any, Generic, TypeVar, cast
+from typing import Any, TypeVar
 
-from pydantic import ValidationError
-from pydantic_core import PydanticSerializationError
 from temporalio import activity
 
+from everturn.activities.answers import Answer, K, take
 from everturn.activities.dispatch import Dispatch, denies, fail, fails_turn
 from everturn.activities.facts import hook_ref, step_facts
-from everturn.activities.payloads import HookInput, TurnDecision, activity_name
+from everturn.activities.payloads import HookInput, StepVerdict, TurnDecision, activity_name
 from everturn.activities.requesting import transcript
 from everturn.activities.services import Activities
-from everturn.activities.settings import STEP_INDEX_KEY, STEP_KEY, TURN_KEY, model_allowed, turn_config
-from everturn.errors import BadInput
+from everturn.activities.settings import STEP_INDEX_KEY, STEP_KEY, TURN_KEY, step_settings, turn_config
+from everturn.activities.stopping import asks_to_stop
+from everturn.activities.turn_tools import turn_tools, unresolved
 from everturn.hooks.contexts import HookContext, StepContext, StepResult, TurnContext
-from everturn.hooks.decisions import Block, Config, StepConfig, TurnConfig
+from everturn.hooks.decisions import Block, StepConfig, TurnConfig
 from everturn.hooks.log import HookLog, cut
 from everturn.hooks.points import BEFORE_STEP, BEFORE_TURN, ON_STEP_FINISH
+from everturn.hooks.references import UnresolvedReference
 from everturn.hooks.registry import BoundHook, RegisteredAgent
 from everturn.hooks.runner import HookRun, edited
-from everturn.messages import dump_json
 from everturn.store.records import PromptMaterial
 from everturn.turns import JsonDict
 
-K = TypeVar("K", bound=Config)
 X = TypeVar("X", bound=HookContext)
 MAX_REASON_BYTES = 8 * 1024
-ROLES = frozenset({"user", "assistant", "system", "tool", "developer"})
-
-
-@dataclass
-class Answer(Generic[K]):
-    """What a chain came to. error: the last failure that the turn ignored."""
-
-    config: K
-    blocked: str | None = None
-    error: str | None = None
 
 
 class HookPointActivities(Activities):
@@ -57,11 +45,14 @@ class HookPointActivities(Activities):
             "messages": transcript(material),
             "model": agent.model.name,
             "temperature": agent.agent.temperature,
+            "tools": None,
         }
 
         def context(hook: BoundHook, now: JsonDict, log: HookLog) -> TurnContext:
             ref = hook_ref(material.turn, hook)
-            return TurnContext(ref, log, tools={t.name: t.info for t in agent.tools.values()}, **copy.deepcopy(now))
+            tools = turn_tools(agent, TurnConfig(tools=now["tools"]))
+            infos = {name: tool.info for name, tool in tools.items()}
+            return TurnContext(ref, log, **copy.deepcopy({**now, "tools": infos}))
 
         dispatch = Dispatch[TurnContext](
             self._services,
@@ -71,14 +62,15 @@ class HookPointActivities(Activities):
             (TurnConfig, Block),
             state=material.turn.state,
         )
-        answer = await self._ask(dispatch, agent, TurnConfig(), view, context)
+        answer = await self._ask(dispatch, agent, Answer(TurnConfig(), agent.tools), view, context)
         await self._store.save_decision(
             given.request_id,
             config={TURN_KEY: answer.config.as_json()},
             state=None,
             hook_error=answer.error,
         )
-        return TurnDecision(answer.blocked, answer.config.max_steps)
+        config = answer.config
+        return TurnDecision(answer.blocked, config.max_steps, config.stop_rules, config.stop_checks)
 
     @activity.defn(name=activity_name(BEFORE_STEP))
     async def before_step(self, given: HookInput) -> None:
@@ -87,6 +79,10 @@ class HookPointActivities(Activities):
         material = await self._store.load_prompt(given.request_id)
         step = given.step or 0
         turn = turn_config(material.turn.config)
+        try:
+            tools = turn_tools(agent, turn)
+        except UnresolvedReference as error:
+            raise unresolved(error) from error
         view: JsonDict = {
             "model": turn.model or agent.model.name,
             "messages": transcript(material, turn.messages),
@@ -106,17 +102,18 @@ class HookPointActivities(Activities):
             step=step,
             state=material.turn.state,
         )
-        answer = await self._ask(dispatch, agent, StepConfig(), view, context)
+        answer = await self._ask(dispatch, agent, Answer(StepConfig(), tools), view, context)
         config = {**material.turn.config, STEP_INDEX_KEY: step, STEP_KEY: answer.config.as_json()}
         await self._store.save_decision(given.request_id, config=config, state=None, hook_error=None)
 
     @activity.defn(name=activity_name(ON_STEP_FINISH))
-    async def on_step_finish(self, given: HookInput) -> None:
-        """Tells the hooks what the step did; nothing that they do changes the turn."""
+    async def on_step_finish(self, given: HookInput) -> StepVerdict:
+        """Tells the hooks what the step did, which changes nothing, and asks the author's stop conditions."""
         agent = self._services.agents.get(given.agent)
         material = await self._store.load_prompt(given.request_id)
         step = given.step or 0
-        facts = step_facts(_step(material, step), [tool.as_openai() for tool in agent.tools.values()])
+        offered = _offered(agent, material, step)
+        facts = step_facts(_step(material, step), offered)
         chain = agent.chain(ON_STEP_FINISH, given.names)
         dispatch = Dispatch[StepResult](
             self._services, given.request_id, ON_STEP_FINISH, chain, step=step, state=material.turn.state
@@ -129,16 +126,17 @@ class HookPointActivities(Activities):
             run, _ = await dispatch.run(hook, context)
             dispatch.trace(run)
         await dispatch.record()
+        steps = [step_facts(record) for record in material.steps] if given.stop_when else []
+        return StepVerdict(await asks_to_stop(self._services, given.request_id, step, given.stop_when, steps))
 
     async def _ask(
         self,
         dispatch: Dispatch[X],
         agent: RegisteredAgent,
-        config: K,
+        answer: Answer[K],
         view: JsonDict,
         context: Callable[[BoundHook, JsonDict, HookLog], X],
     ) -> Answer[K]:
-        answer = Answer(config)
         for hook in dispatch.chain:
             now = {**view, **{name: getattr(answer.config, name) for name in answer.config.changed if name in view}}
             run, seen = await dispatch.run(hook, partial(context, hook, now))
@@ -148,13 +146,11 @@ class HookPointActivities(Activities):
                 answer.blocked = cut(run.value.reason or Block().reason, MAX_REASON_BYTES)
                 dispatch.trace(run, ["block"])
             else:
-                given = _given(answer.config, run, edited(now, seen) if hook.added else {})
-                if isinstance(given, HookRun):
-                    await self._refuse(dispatch, given, answer)
+                taken = take(agent, answer, run, edited(now, seen) if hook.added else {})
+                if isinstance(taken, HookRun):
+                    await self._refuse(dispatch, taken, answer)
                 else:
-                    accepted, warning = _accepted(agent, given)
-                    answer.config = answer.config.merged(accepted)
-                    dispatch.trace(run, accepted.changed, warning)
+                    dispatch.trace(run, taken.changed, taken.warning)
             if answer.blocked is not None:
                 break
         await dispatch.record()
@@ -177,41 +173,9 @@ class HookPointActivities(Activities):
             answer.blocked = Block().reason
 
 
-def _given(config: K, run: HookRun, edits: JsonDict) -> K | HookRun:
-    """What a run answered, its in-place edits first; the run as `invalid` if those cannot be used."""
-    try:
-        given = type(config).model_validate(edits)
-        dump_json(given.as_json(), "the edited context")
-    except ValidationError as error:
-        field = ".".join(str(part) for part in error.errors()[0]["loc"])
-        return _invalid(run, f"left an invalid context: {field}: {error.errors()[0]['msg']}")
-    except (BadInput, PydanticSerializationError) as error:
-        return _invalid(run, f"left a context that has no JSON form: {error}")
-    return given.merged(run.value) if run.value is not None else given
-
-
-def _invalid(run: HookRun, message: str) -> HookRun:
-    return replace(run, outcome="invalid", value=None, message=message)
-
-
-def _accepted(agent: RegisteredAgent, given: K) -> tuple[K, str | None]:
-    """Without the fields that may not be used as they are, and a warning that says so."""
-    drop: dict[str, str] = {}
-    model = cast(str | None, getattr(given, "model", None))
-    messages = cast(list[JsonDict] | None, getattr(given, "messages", None))
-    active = cast(list[str] | None, getattr(given, "active_tools", None))
-    if model is not None and not model_allowed(agent, model):
-        drop["model"] = f"model {model!r} is not among Agent.models"
-    if messages is not None and not all(message.get("role") in ROLES for message in messages):
-        drop["messages"] = "messages are not in OpenAI's chat format (each needs a role)"
-    unknown = [name for name in active or [] if name not in agent.tools]
-    warnings = list(drop.values())
-    if unknown:
-        warnings.append(f"active_tools names unknown tools: {', '.join(unknown)}")
-    if not warnings:
-        return given, None
-    kept = {name: getattr(given, name) for name in given.changed if name not in drop}
-    return type(given).model_construct(set(kept), **kept), "ignored: " + "; ".join(warnings)
+def _offered(agent: RegisteredAgent, material: PromptMaterial, step: int) -> list[JsonDict]:
+    """The tools that the model was offered in a step."""
+    return [tool.as_openai() for tool in step_settings(agent, material.turn.config, step).tools.values()]
 
 
 def _step(material: PromptMaterial, step: int) -> Any:

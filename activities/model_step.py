@@ -16,6 +16,7 @@ from everturn.activities.models.accumulator import Accumulator, Completion
 from everturn.activities.models.failures import ModelFailure
 from everturn.activities.models.prices import cost_of
 from everturn.activities.outcomes import call_fingerprint, outcome_events
+from everturn.activities.outputs import invalid_output_of, void_text, with_output
 from everturn.activities.payloads import Asking, CallRef, StepDone, StepInput, activity_name
 from everturn.activities.previews import call_label, preview
 from everturn.activities.requesting import exceeds, model_request, step_prompt, too_long
@@ -24,11 +25,14 @@ from everturn.activities.services import Activities
 from everturn.activities.settings import StepSettings, step_settings
 from everturn.activities.step_run import Fenced, StepRun
 from everturn.activities.system_prompt import system_prompt
+from everturn.activities.transforming import TransformChain
+from everturn.activities.turn_tools import unresolved
 from everturn.activities.values import error_text
 from everturn.chunks import FINISH_STEP, TOOL_INPUT_AVAILABLE, Event
 from everturn.hooks.points import ON_CHUNK
+from everturn.hooks.references import UnresolvedReference
 from everturn.hooks.registry import RegisteredAgent
-from everturn.hooks.tools import ToolInputError
+from everturn.hooks.tools import Tool, ToolInputError
 from everturn.messages import text_of
 from everturn.store.records import HookTrace, Opening, PromptMaterial, StepRecord, ToolCall
 from everturn.turns import TurnError
@@ -62,12 +66,14 @@ class ModelStepActivities(Activities):
         )
         if opening.superseded:
             raise _superseded()
-        if opening.stored is not None:
-            return _done(opening.stored, agent, previews=given.previews)
         material = await self._store.load_prompt(given.request_id)
-        settings = step_settings(agent, material.turn.config, given.step)
         try:
+            settings = step_settings(agent, material.turn.config, given.step)
+            if opening.stored is not None:
+                return _done(opening.stored, settings, previews=given.previews)
             return await self._attempt(given, agent, opening, material, settings)
+        except UnresolvedReference as error:
+            raise unresolved(error) from error
         except ModelFailure as failure:
             raise await self._failed(given, agent, opening, material, failure) from failure
         except Fenced:
@@ -90,6 +96,7 @@ class ModelStepActivities(Activities):
             raise too_long()
         await self._trace_repairs(given, prompt.notes)
         taken = [call.tool_call_id for step in material.steps for call in step.calls]
+        transforms = TransformChain.of(agent, settings.transforms, given.request_id, given.step, opening.attempt)
         chain = agent.chain(ON_CHUNK, given.on_chunk)
         observer = None
         if chain:
@@ -97,7 +104,7 @@ class ModelStepActivities(Activities):
         run = StepRun(
             step=given.step,
             lane=resolved.lane,
-            request=model_request(agent, settings, prompt, resolved),
+            request=model_request(settings, prompt, resolved),
             settings=settings,
             writer=self._store.writer(given.request_id, given.step, opening.attempt),
             accumulator=Accumulator(
@@ -106,18 +113,21 @@ class ModelStepActivities(Activities):
                 max_output_tokens=settings.max_output_tokens,
                 taken=taken,
             ),
+            transforms=transforms,
             observer=observer,
         )
         try:
             completion, interrupted = await self._completion(given, run)
             if completion.empty and not interrupted:
                 return StepDone(given.step, opening.attempt, settings.model.name, "empty", empty=True)
-            record = _record(given, opening, run, completion, settings, agent, interrupted=interrupted)
+            completion = run.shown(completion)
+            record = _record(given, opening, run, completion, settings, interrupted=interrupted)
             await self._commit(run, record, completion)
         finally:
+            await self._store.record_traces(transforms.traces)
             if observer is not None:
                 await observer.close()
-        return _done(record, agent, previews=given.previews)
+        return _done(record, settings, previews=given.previews)
 
     async def _system(self, agent: RegisteredAgent, settings: StepSettings, material: PromptMaterial) -> str:
         try:
@@ -151,10 +161,12 @@ class ModelStepActivities(Activities):
         if not await run.writer.drain():
             raise Fenced
         events = [*completion.events]
+        if invalid_output_of(record):
+            events.append(void_text(record))
         for call in record.calls:
             shown = call.input if call.input is not None else call.raw_input
             facts = {"toolCallId": call.tool_call_id, "toolName": call.tool_name, "input": shown}
-            events.append(Event(TOOL_INPUT_AVAILABLE, facts))
+            events += run.transforms.apply(Event(TOOL_INPUT_AVAILABLE, facts))
             if call.error is not None:
                 events += outcome_events(call)
         usage = {"inputTokens": record.usage.input_tokens, "outputTokens": record.usage.output_tokens}
@@ -203,10 +215,10 @@ def _record(
     run: StepRun,
     completion: Completion,
     settings: StepSettings,
-    agent: RegisteredAgent,
     *,
     interrupted: bool,
 ) -> StepRecord:
+    """Raises UnresolvedReference on a worker without the output's model."""
     usage = completion.usage
     if usage.cost is None:
         served = completion.response.get("model")
@@ -214,8 +226,8 @@ def _record(
     if interrupted:
         calls = [replace(call, state="interrupted", error=INTERRUPTED_TEXT) for call in completion.calls]
     else:
-        calls = [_judged(call, agent, settings.tools, truncated=completion.truncated) for call in completion.calls]
-    return StepRecord(
+        calls = [_judged(call, settings.tools, truncated=completion.truncated) for call in completion.calls]
+    record = StepRecord(
         request_id=given.request_id,
         step=given.step,
         attempt=opening.attempt,
@@ -228,13 +240,14 @@ def _record(
         interrupted=interrupted,
         response=completion.response,
     )
+    return with_output(record, settings.output)
 
 
-def _judged(call: ToolCall, agent: RegisteredAgent, active: Sequence[str], *, truncated: bool) -> ToolCall:
+def _judged(call: ToolCall, active: dict[str, Tool], *, truncated: bool) -> ToolCall:
     """The call as requested, or settled as an error that tells the model what is wrong with it."""
     if truncated:
         return replace(call, state="error", error=TRUNCATED_TEXT)
-    tool = agent.tools.get(call.tool_name) if call.tool_name in active else None
+    tool = active.get(call.tool_name)
     if tool is None:
         names = ", ".join(active) or "none"
         return replace(call, state="error", error=f"there is no tool named {call.tool_name!r}; available: {names}")
@@ -247,22 +260,23 @@ def _judged(call: ToolCall, agent: RegisteredAgent, active: Sequence[str], *, tr
     return call
 
 
-def _done(record: StepRecord, agent: RegisteredAgent, *, previews: bool) -> StepDone:
+def _done(record: StepRecord, settings: StepSettings, *, previews: bool) -> StepDone:
     return StepDone(
         step=record.step,
         attempt=record.attempt,
         model=record.model,
         finish_reason=record.finish_reason,
-        calls=[_call_ref(call, agent, previews=previews) for call in record.calls],
+        calls=[_call_ref(call, settings, previews=previews) for call in record.calls],
         usage=record.usage,
         duration_ms=record.duration_ms,
         text=preview(text_of(record.parts), previews=previews),
         interrupted=record.interrupted,
+        invalid_output=invalid_output_of(record),
     )
 
 
-def _call_ref(call: ToolCall, agent: RegisteredAgent, *, previews: bool) -> CallRef:
-    tool = agent.tools.get(call.tool_name)
+def _call_ref(call: ToolCall, settings: StepSettings, *, previews: bool) -> CallRef:
+    tool = settings.tools.get(call.tool_name)
     return CallRef(
         tool_call_id=call.tool_call_id,
         tool_name=call.tool_name,

@@ -10,6 +10,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import Any, Final
 
+from everturn.hooks.stopping import StopRule
 from everturn.turns import TERMINAL, JsonDict, TurnError, TurnResult, Usage
 
 WORKFLOW: Final = "EverturnTurn"
@@ -75,14 +76,26 @@ class HookInput:
     names: list[str]
     step: int | None = None
     tool_call_id: str | None = None
+    stop_when: list[str] = field(default_factory=list[str])
+    """For on_step_finish: references to the author's stop conditions that are to be asked."""
+
+
+@dataclass(frozen=True)
+class StepVerdict:
+    """What came of on_step_finish. stop: one of the author's conditions wants the turn to end here."""
+
+    stop: bool = False
 
 
 @dataclass(frozen=True)
 class TurnDecision:
-    """blocked: the reason why the turn is refused, None if it goes on."""
+    """blocked: the reason why the turn is refused, None if it goes on. stop_rules: those that the workflow can judge by
+    itself; stop_checks: references to the author's own conditions."""
 
     blocked: str | None = None
     max_steps: int | None = None
+    stop_rules: list[StopRule] = field(default_factory=list[StopRule])
+    stop_checks: list[str] = field(default_factory=list[str])
 
 
 @dataclass(frozen=True)
@@ -138,6 +151,8 @@ class StepDone:
     text: str = ""
     interrupted: bool = False
     empty: bool = False
+    invalid_output: str = ""
+    """What is wrong with a final answer that does not have the form of the turn's output."""
 
 
 @dataclass(frozen=True)
@@ -232,6 +247,8 @@ class TurnOutcome:
     steps: int = 0
     error: TurnError | None = None
     next_request_id: str | None = None
+    output: Any = None
+    """The structured output up to 32 KB of JSON, None if previews are off."""
 
     def as_result(self) -> TurnResult:
         """The client's view; the message itself is in the store."""
@@ -243,6 +260,7 @@ class TurnOutcome:
             status=self.status,  # type: ignore[arg-type]  # checked above; the wire has plain strings
             stop_reason=self.stop_reason,  # type: ignore[arg-type]  # written by the workflow from StopReason
             text=self.text,
+            output=self.output,
             message_id=self.message_id,
             usage=self.usage,
             steps=self.steps,

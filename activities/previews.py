@@ -26,6 +26,11 @@ def preview(text: str, *, previews: bool) -> str:
     return cut(text, PREVIEW_BYTES, "…") if previews else ""
 
 
+def small_enough(value: object) -> bool:
+    """Whether a value may stand in a turn's result."""
+    return len(json.dumps(value, ensure_ascii=False, default=repr).encode(errors="replace")) <= RESULT_BYTES
+
+
 def fingerprint(name: str, given: object, error: str) -> str:
     """Equal for two calls that failed in the same way with the same input."""
     return hashlib.sha256(json.dumps([name, given, error], sort_keys=True, default=repr).encode()).hexdigest()[:16]

@@ -47,10 +47,8 @@ def too_long() -> ApplicationError:
     )
 
 
-def model_request(
-    agent: RegisteredAgent, settings: StepSettings, prompt: Prompt, resolved: ResolvedModel
-) -> ModelRequest:
-    tools = [agent.tools[name].as_openai() for name in settings.tools]
+def model_request(settings: StepSettings, prompt: Prompt, resolved: ResolvedModel) -> ModelRequest:
+    tools = [tool.as_openai() for tool in settings.tools.values()]
     return ModelRequest(
         model=resolved.model,
         messages=prompt.messages,
@@ -64,6 +62,7 @@ def model_request(
         max_output_tokens=settings.max_output_tokens,
         stop=settings.stop,
         seed=settings.seed,
+        response_format=settings.output.response_format() if settings.output else None,
         headers=settings.headers,
         provider_options=settings.provider_options,
     )

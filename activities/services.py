@@ -6,7 +6,11 @@ from concurrent.futures import Executor
 
 from everturn.activities.models.lanes import ModelLanes
 from everturn.activities.running import RunningWork
+from everturn.activities.settings import turn_config
+from everturn.activities.turn_tools import turn_tools, unresolved
+from everturn.hooks.references import UnresolvedReference
 from everturn.hooks.registry import AgentRegistry
+from everturn.hooks.tools import Tool
 from everturn.store.store import Store
 
 
@@ -40,3 +44,14 @@ class Activities:
     @property
     def _store(self) -> Store:
         return self._services.store
+
+    async def _tool(self, request_id: str, agent: str, name: str) -> Tool | None:
+        """A tool of a turn, the agent's or added. Raises ApplicationError, to be retried, where it cannot be found."""
+        registered = self._services.agents.get(agent)
+        if name in registered.tools:
+            return registered.tools[name]
+        turn = await self._store.load_turn(request_id)
+        try:
+            return turn_tools(registered, turn_config(turn.config)).get(name)
+        except UnresolvedReference as error:
+            raise unresolved(error) from error

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any, Final
 
+from everturn.activities.turn_tools import turn_tools
 from everturn.hooks.agent import Model
 from everturn.hooks.decisions import StepConfig, TurnConfig
+from everturn.hooks.outputs import OutputSpec
 from everturn.hooks.registry import RegisteredAgent
+from everturn.hooks.tools import Tool
 from everturn.turns import JsonDict
 
 TURN_KEY: Final = "turn"
@@ -24,7 +27,7 @@ class StepSettings:
     system: str
     messages: list[JsonDict] | None
     whole: bool
-    tools: list[str]
+    tools: dict[str, Tool]
     tool_choice: str | JsonDict | None
     temperature: float | None
     top_p: float | None
@@ -37,6 +40,8 @@ class StepSettings:
     first_token_timeout: float
     idle_timeout: float
     total_timeout: float
+    output: OutputSpec | None = None
+    transforms: list[str] = field(default_factory=list[str])
 
 
 def turn_config(config: JsonDict) -> TurnConfig:
@@ -51,6 +56,7 @@ def step_config(config: JsonDict, step: int) -> StepConfig:
 
 
 def step_settings(agent: RegisteredAgent, config: JsonDict, step: int) -> StepSettings:
+    """Raises UnresolvedReference on a worker that lacks one of the turn's tools."""
     author, turn, now = agent.agent, turn_config(config), step_config(config, step)
 
     def first(*values: Any) -> Any:
@@ -61,7 +67,7 @@ def step_settings(agent: RegisteredAgent, config: JsonDict, step: int) -> StepSe
         system=first(now.system, turn.system, author.system) or "",
         messages=first(now.messages, turn.messages),
         whole=now.messages is not None,
-        tools=_active(agent, turn.active_tools, now.active_tools),
+        tools=_active(turn_tools(agent, turn), turn.active_tools, now.active_tools),
         tool_choice=first(now.tool_choice, turn.tool_choice, author.tool_choice),
         temperature=first(turn.temperature, author.temperature),
         top_p=first(turn.top_p, author.top_p),
@@ -74,6 +80,8 @@ def step_settings(agent: RegisteredAgent, config: JsonDict, step: int) -> StepSe
         first_token_timeout=author.first_token_timeout,
         idle_timeout=first(turn.chat_stream_stall_timeout, author.chat_stream_stall_timeout),
         total_timeout=first(turn.timeout, author.step_timeout),
+        output=turn.output_spec,
+        transforms=turn.transforms or [],
     )
 
 
@@ -88,12 +96,11 @@ def _model(agent: RegisteredAgent, name: str | None) -> Model:
     return agent.model if name is None or name == agent.model.name else Model(name)
 
 
-def _active(agent: RegisteredAgent, *narrowings: list[str] | None) -> list[str]:
-    names = list(agent.tools)
+def _active(tools: dict[str, Tool], *narrowings: list[str] | None) -> dict[str, Tool]:
     for narrowing in narrowings:
         if narrowing is not None:
-            names = [name for name in names if name in narrowing]
-    return names
+            tools = {name: tool for name, tool in tools.items() if name in narrowing}
+    return tools
 
 
 def _options(*layers: JsonDict | None) -> JsonDict:

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import time
 from contextlib import aclosing
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Protocol
 
 from everturn.activities.models.accumulator import Accumulator, Completion
 from everturn.activities.models.deadlines import Deadlines, with_deadlines
 from everturn.activities.models.types import ModelLane, ModelRequest
 from everturn.activities.settings import StepSettings
+from everturn.activities.transforming import TransformChain
 from everturn.chunks import START_STEP, Event
 from everturn.store.writer import StreamWriter
 
@@ -35,6 +36,7 @@ class StepRun:
     settings: StepSettings
     writer: StreamWriter
     accumulator: Accumulator
+    transforms: TransformChain
     observer: Observer | None = None
     started: float = 0.0
 
@@ -46,7 +48,8 @@ class StepRun:
         async with aclosing(with_deadlines(self.lane.stream(self.request), limits)) as deltas:
             async for delta in deltas:
                 for event in self.accumulator.feed(delta):
-                    self.emit(event)
+                    for shown in self.transforms.apply(event):
+                        self.emit(shown)
                 if self.writer.fenced:
                     raise Fenced
         return self.accumulator.close()
@@ -55,6 +58,12 @@ class StepRun:
         self.writer.put(event)
         if self.observer is not None:
             self.observer.seen(event)
+
+    def shown(self, completion: Completion) -> Completion:
+        """A completion as it is to be shown and stored: its last events and its parts as the transforms let them."""
+        events = tuple(shown for event in completion.events for shown in self.transforms.apply(event))
+        parts = self.transforms.parts(completion.parts, reasoning_shown=self.settings.send_reasoning)
+        return replace(completion, events=events, parts=parts)
 
     @property
     def duration_ms(self) -> int:

@@ -62,7 +62,7 @@ class ToolActivities(Activities):
     async def run_tool(self, given: CallInput) -> CallDone:
         """Settles the call: with the tool's output, an error result, `interrupted`, or `unknown`."""
         info = activity.info()
-        tool = self._services.agents.get(given.agent).tools.get(given.tool_name)
+        tool = await self._tool(given.request_id, given.agent, given.tool_name)
         opening = await self._store.open_call(
             given.request_id,
             given.tool_call_id,

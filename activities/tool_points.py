@@ -51,7 +51,7 @@ class ToolPointActivities(Activities):
         call = await self._store.call(given.request_id, given.tool_call_id)
         if call.state in SETTLED_CALLS:
             return CallDecision(call_done(call))
-        tool = self._services.agents.get(given.agent).tools.get(given.tool_name)
+        tool = await self._tool(given.request_id, given.agent, given.tool_name)
         if tool is None or call.input is None:
             return CallDecision()
         verdict = await self._verdict(given, call)

@@ -18,7 +18,7 @@ from everturn.activities.payloads import (
     TurnOutcome,
     activity_name,
 )
-from everturn.activities.previews import RESULT_BYTES
+from everturn.activities.previews import RESULT_BYTES, small_enough
 from everturn.activities.services import Activities
 from everturn.errors import BadInput, NothingToContinue, TurnNotFound, UnknownAgent
 from everturn.hooks.log import cut
@@ -178,4 +178,5 @@ def _outcome(ended: Ended, *, previews: bool) -> TurnOutcome:
         steps=ended.steps,
         error=ended.error,
         next_request_id=ended.next_request_id,
+        output=ended.output if previews and small_enough(ended.output) else None,
     )

@@ -52,7 +52,7 @@ class WaitActivities(Activities):
 
     async def _approved(self, given: WaitAnswer) -> None:
         if given.input is not None:
-            tool = self._services.agents.get(given.agent).tools.get(given.tool_name)
+            tool = await self._tool(given.request_id, given.agent, given.tool_name)
             try:
                 if tool is not None:
                     tool.validated(given.input)

@@ -114,6 +114,7 @@ def _result(ended: Ended) -> TurnResult:
         stop_reason=ended.stop_reason,
         text=message.text if message else "",
         message=message.parts if message else None,
+        output=ended.output,
         message_id=message.id if message else None,
         usage=ended.usage,
         steps=ended.steps,

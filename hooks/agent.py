@@ -10,6 +10,7 @@ from everturn.hooks.hook import Hooks
 from everturn.hooks.points import HookMethods
 from everturn.hooks.session import Session
 from everturn.hooks.tools import Tool
+from everturn.hooks.transforms import Transforms
 from everturn.turns import JsonDict
 
 DEFAULT_MAX_STEPS = 10
@@ -35,7 +36,8 @@ class Model:
 class Agent(HookMethods):
     """Subclass it, fill in the attributes, override the hooks you need, and register an object of it on a worker.
 
-    name: stored with every turn, so keep it stable. models: the models that hooks may switch to (None = any).
+    name: stored with every turn, so keep it stable. transforms: chunk transforms by name, for `TurnConfig.transforms`.
+    models: the models that hooks may switch to (None = any).
     provider_options: passed to the provider as they are. first_token_timeout, chat_stream_stall_timeout, step_timeout:
     seconds to the first token, between two tokens (0 = off), and for a whole model call.
     """
@@ -45,6 +47,7 @@ class Agent(HookMethods):
     system: str = ""
     tools: Sequence[Tool | Callable[..., Any]] = ()
     hooks: Sequence[Hooks] = ()
+    transforms: Transforms = {}  # noqa: RUF012 - a class attribute that subclasses replace
     models: Sequence[str] | None = None
     max_steps: int = DEFAULT_MAX_STEPS
     temperature: float | None = None

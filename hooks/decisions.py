@@ -28,7 +28,7 @@ def _tool_references(given: Any) -> list[str] | None:
 
 def _tool_reference(item: Any) -> str:
     if not callable(item) or isinstance(item, type):
-        raise ValueError(f"{item!r} is neither a function nor a Tool")
+        raise ValueError(f"{item!r} is neither a function nor a Tool")  # noqa: TRY004 - pydantic collects ValueErrors
     return reference_to(item, "tool")
 
 
@@ -43,7 +43,8 @@ def _stop_condition(item: Any) -> StopRule | str:
     if isinstance(stored, dict):
         stored = StopRule(**cast(JsonDict, stored))
     if not isinstance(stored, StopRule | str):
-        raise TypeError(f"{item!r} is no stop condition: use a function, has_tool_call, step_count_is or spent")
+        message = f"{item!r} is no stop condition: use a function, has_tool_call, step_count_is or spent"
+        raise ValueError(message)  # noqa: TRY004 - pydantic collects ValueErrors
     return stored
 
 

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import ClassVar, Literal
 
 from everturn.hooks.points import HookMethods
+from everturn.hooks.transforms import Transforms
 
 OnError = Literal["continue", "raise", "deny"]
 
@@ -36,7 +37,8 @@ class Hooks(HookMethods):
     """Subclass it, override the points you need, and list an object of it in `Agent.hooks`.
 
     name: shown in traces, unique per agent; default: the class name. tools: shell-style patterns; only tool calls that
-    fit reach `before_tool_call` and `after_tool_call`. timeout: seconds a run.
+    fit reach `before_tool_call` and `after_tool_call`. timeout: seconds a run. transforms: chunk transforms that it
+    brings along, for its `TurnConfig.transforms`.
 
     on_error: what a raise, a timeout, an invalid or oversized answer does. "continue" leaves the turn as it was.
     "raise" counts like a raise of the agent's own method. "deny" refuses: the turn (in `before_turn` with a block, in
@@ -49,6 +51,7 @@ class Hooks(HookMethods):
     timeout: float = HOOK_TIMEOUT
     on_error: OnError = "continue"
     order: Order = Order()
+    transforms: Transforms = {}  # noqa: RUF012 - a class attribute that subclasses replace
     max_return_bytes: ClassVar[int] = MAX_RETURN_BYTES
 
     @property

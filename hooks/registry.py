@@ -14,6 +14,7 @@ from everturn.hooks.order import ordered
 from everturn.hooks.points import HOOK_POINTS, implements
 from everturn.hooks.session import Session, SessionConfig
 from everturn.hooks.tools import Tool, matches, tool
+from everturn.hooks.transforms import ChunkTransform, StreamTransform
 from everturn.ids import check_id
 
 AGENT_HOOK = "agent"
@@ -52,6 +53,7 @@ class RegisteredAgent:
     tools: dict[str, Tool]
     chains: dict[str, tuple[BoundHook, ...]]
     session: SessionConfig = field(default_factory=SessionConfig)
+    transforms: dict[str, ChunkTransform] = field(default_factory=dict[str, ChunkTransform])
 
     @property
     def name(self) -> str:
@@ -123,7 +125,8 @@ def _register(agent: object) -> RegisteredAgent:
         raise InvalidAgent(f'agent {name!r} has no model; set `model`, for example "openai/gpt-4o-mini" or "demo"')
     if agent.max_steps < 1:
         raise InvalidAgent(f"agent {name!r}: max_steps must be 1 or more, not {agent.max_steps!r}")
-    return RegisteredAgent(agent, model, _tools(name, agent.tools), _chains(name, agent))
+    chains = _chains(name, agent)
+    return RegisteredAgent(agent, model, _tools(name, agent.tools), chains, transforms=_transforms(name, agent))
 
 
 def _tools(agent: str, given: Sequence[Tool | Callable[..., Any]]) -> dict[str, Tool]:
@@ -139,6 +142,19 @@ def _tools(agent: str, given: Sequence[Tool | Callable[..., Any]]) -> dict[str, 
             raise InvalidAgent(f"agent {agent!r} has two tools named {made.name!r}; rename one: @tool(name=…)")
         tools[made.name] = made
     return tools
+
+
+def _transforms(name: str, agent: Agent) -> dict[str, ChunkTransform]:
+    found: dict[str, ChunkTransform] = {}
+    for brought in (agent.transforms, *(hook.transforms for hook in agent.hooks)):
+        for label, transform in brought.items():
+            known = isinstance(transform, StreamTransform) or callable(cast(object, transform))
+            if not known or inspect.iscoroutinefunction(transform):
+                raise InvalidAgent(f"agent {name!r}: transform {label!r} must be a plain function of one chunk")
+            if label in found:
+                raise InvalidAgent(f"agent {name!r} has two transforms named {label!r}; rename one")
+            found[label] = transform
+    return found
 
 
 def _chains(name: str, agent: Agent) -> dict[str, tuple[BoundHook, ...]]:

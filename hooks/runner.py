@@ -109,4 +109,5 @@ def _size(value: object) -> int:
 
 def edited(before: dict[str, Any], context: HookContext) -> dict[str, Any]:
     """The editable fields of a context that the hook changed in place."""
-    return {name: getattr(context, name) for name, value in before.items() if getattr(context, name) != value}
+    changed = {name: getattr(context, name) for name in context.editable if name in before}
+    return {name: value for name, value in changed.items() if value != before[name]}

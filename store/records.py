@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
-from typing import Literal
+from typing import Any, Literal
 
 from everturn.chunks import Event
 from everturn.messages import Message, Part
@@ -134,6 +134,8 @@ class StepRecord:
     interrupted: bool = False
     response: JsonDict = field(default_factory=dict[str, object])
     """Response id, served model, provider metadata, warnings."""
+    output: Any = None
+    """The turn's structured output, if this is its final answer."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -240,6 +242,7 @@ class Ended:
     usage: Usage
     steps: int
     next_request_id: str | None = None
+    output: Any = None
 
 
 @dataclass(frozen=True, slots=True)

@@ -74,6 +74,7 @@ ENDED: Final[Columns] = (
     turns.c.thread_id,
     turns.c.steps,
     turns.c.message_id,
+    turns.c.output,
     *_OUTCOME,
     *_USAGE,
 )
@@ -188,6 +189,7 @@ def ended_of(row: AnyRow, message: Message | None, next_request_id: str | None) 
         usage=usage_of(row),
         steps=row.steps,
         next_request_id=next_request_id,
+        output=row.output,
     )
 
 

@@ -87,7 +87,8 @@ def commit_step(connection: Connection, record: StepRecord, events: Sequence[Eve
         connection.execute(insert(tool_calls), [_new_call(record, call, written_at) for call in record.calls])
     log = EventLog(record.request_id, turn.last_seq)
     log.add(*events, step=record.step, attempt=record.attempt)
-    log.save(connection, steps=turn.steps + 1, **usage_values(usage_of(turn) + record.usage))
+    output = {} if record.output is None else {"output": record.output}
+    log.save(connection, steps=turn.steps + 1, **usage_values(usage_of(turn) + record.usage), **output)
     return True
 
 

@@ -100,6 +100,7 @@ class Turn(Base, table=True):
     manifest: dict[str, Any] | None = Field(default=None, sa_column=Column(json_type()))
     config: dict[str, Any] | None = Field(default=None, sa_column=Column(json_type()))
     state: dict[str, Any] | None = Field(default=None, sa_column=Column(json_type()))
+    output: Any = Field(default=None, sa_column=Column(json_type()))
     submitted_at: datetime = Field(sa_column=Column(UtcTime, nullable=False))
     started_at: datetime | None = Field(default=None, sa_column=Column(UtcTime))
     ended_at: datetime | None = Field(default=None, sa_column=Column(UtcTime))

@@ -27,6 +27,7 @@ from everturn.activities.payloads import (
     Predecessor,
     StepDone,
     StepInput,
+    StepVerdict,
     TurnDecision,
     TurnOutcome,
     WaitAnswer,
@@ -98,8 +99,8 @@ class Arrows:
     async def resolve_wait(self, given: WaitAnswer, call: CallRef) -> CallDecision:
         return await _local("resolve_wait", given, CallDecision, summary=f"{call.label} · {given.answer}")
 
-    async def on_step_finish(self, given: HookInput) -> None:
-        await self._hook("on_step_finish", given)
+    async def on_step_finish(self, given: HookInput) -> StepVerdict:
+        return await self._hook("on_step_finish", given, StepVerdict)
 
     async def on_chat_error(self, given: ErrorInput) -> TurnError:
         """A regular activity: a cancel that the hook itself asks for is heard before the hook's end."""

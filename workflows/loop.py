@@ -22,6 +22,7 @@ from everturn.activities.payloads import (
 from everturn.turns import StopReason, TurnError, TurnStatus
 from everturn.workflows.arrows import Arrows, Stopped
 from everturn.workflows.failures import OVERFLOW, classification, failure_facts
+from everturn.workflows.stops import Stops
 from everturn.workflows.timeouts import EMPTY_ANSWERS, TOOL_LOOP_CAP
 from everturn.workflows.view import TurnView
 from everturn.workflows.waits import Waits
@@ -50,24 +51,41 @@ class Loop:
         self._overflow_retries, self._compactions = begun.overflow_retries, begun.compactions
         self._last_failure = ""
         self._failures_in_a_row = 0
+        self._stops = Stops()
+        self._repaired = False
 
     async def run(self) -> LoopEnd:
         """Raises Stopped when the turn is cancelled, FailureError when a step or an agent's hook failed for good."""
         refusal = await self._before_turn()
         if refusal is not None:
             return LoopEnd("blocked", "blocked", text=refusal)
-        for step in range(self._max_steps):
+        step = 0
+        while step < self._max_steps:
             done = await self._model_step(step)
             if done is None:
                 message = "the model answered twice with neither text nor a tool call"
                 return LoopEnd("error", "error", TurnError("empty_response", message))
             looping = await self._tool_calls(done)
-            await self._on_step_finish(step)
-            if not done.calls:
-                return LoopEnd("completed", "end_turn")
-            if looping:
-                return LoopEnd("completed", "tool_loop")
+            stopping = await self._on_step_finish(done) or self._stops.met(done)
+            end = self._end_after(done, looping=looping, stopping=stopping)
+            if end is not None:
+                return end
+            step += 1
         return LoopEnd("completed", "max_steps")
+
+    def _end_after(self, done: StepDone, *, looping: bool, stopping: bool) -> LoopEnd | None:
+        if done.invalid_output:
+            if self._repaired:
+                message = f"the answer does not have the required form: {done.invalid_output}"
+                return LoopEnd("error", "error", TurnError("invalid_output", message))
+            self._repaired = True
+            self._max_steps += 1  # the repair is ours, not one of the author's steps
+            return None
+        if not done.calls:
+            return LoopEnd("completed", "end_turn")
+        if looping:
+            return LoopEnd("completed", "tool_loop")
+        return LoopEnd("completed", "stop_when") if stopping else None
 
     async def _before_turn(self) -> str | None:
         names = self._names("before_turn")
@@ -76,6 +94,7 @@ class Loop:
         decision = await self._arrows.before_turn(HookInput(self._turn.request_id, self._turn.agent, names))
         if decision.max_steps is not None:
             self._max_steps = decision.max_steps
+        self._stops.decide(decision)
         return decision.blocked
 
     async def _model_step(self, step: int) -> StepDone | None:
@@ -93,6 +112,7 @@ class Loop:
         self._view.step_started(step, self._begun.model)
         for _ in range(EMPTY_ANSWERS):
             done = await self._fitting(given)
+            self._stops.count(done)
             self._view.step_done(done)
             if done.interrupted:
                 raise Stopped
@@ -160,10 +180,14 @@ class Loop:
                 return answer
         return await self._arrows.run_tool(given, call)
 
-    async def _on_step_finish(self, step: int) -> None:
+    async def _on_step_finish(self, done: StepDone) -> bool:
+        """True if one of the author's own conditions wants the turn to stop here; asked only where it could go on."""
         names = self._names("on_step_finish")
-        if names:
-            await self._arrows.on_step_finish(HookInput(self._turn.request_id, self._turn.agent, names, step))
+        checks = self._stops.checks if done.calls else []
+        if not (names or checks):
+            return False
+        given = HookInput(self._turn.request_id, self._turn.agent, names, done.step, stop_when=checks)
+        return (await self._arrows.on_step_finish(given)).stop
 
     def _repeats_failure(self, done: CallDone) -> bool:
         if not done.failed:

@@ -14,6 +14,11 @@ from everturn.messages import Message, Part
 from everturn.store.records import SETTLED_CALLS, StepRecord, ToolCall
 from everturn.turns import JsonDict
 
+INVALID_OUTPUT = "data-invalid-output"
+"""Part of a step: an answer that did not fit the turn's output, with what was wrong with it."""
+REPAIR_TEXT = (
+    "Your answer does not have the required form: {problem}\nAnswer again with nothing but the corrected JSON."
+)
 CUT_MARK = "… [cut: {left:,} of {size:,} characters are shown]"
 
 
@@ -84,13 +89,18 @@ def render_assistant(message: Message, quirks: Quirks, limit: int) -> list[JsonD
 def render_step(record: StepRecord, quirks: Quirks, limit: int) -> list[JsonDict]:
     """A finished step of the turn that goes on."""
     step = _Step()
+    repair: list[JsonDict] = []
     for part in record.parts:
         step.take(part)
+        if part.get("type") == INVALID_OUTPUT:
+            data = cast(JsonDict, part["data"])
+            step.texts.append(str(data["text"]))
+            repair.append({"role": "user", "content": REPAIR_TEXT.format(problem=data["problem"])})
     for call in record.calls:
         given = next((g for g in (call.model_input, call.input, call.raw_input) if g is not None), None)
         step.calls.append(_call(call.tool_call_id, call.tool_name, given, call.provider))
         step.results.append(_result(call.tool_call_id, _call_output(call), limit))
-    return step.messages(quirks, in_loop=True)
+    return [*step.messages(quirks, in_loop=True), *repair]
 
 
 def as_text(output: object) -> str:

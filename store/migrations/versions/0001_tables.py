@@ -43,6 +43,7 @@ def upgrade() -> None:
         sa.Column("manifest", sa.JSON()),
         sa.Column("config", sa.JSON()),
         sa.Column("state", sa.JSON()),
+        sa.Column("output", sa.JSON()),
         sa.Column("submitted_at", TIME, nullable=False),
         sa.Column("started_at", TIME),
         sa.Column("ended_at", TIME),
