@@ -100,7 +100,7 @@ class CompactActivities(Activities):
         if agent.session.summary_model is not None:
             model = Model(agent.session.summary_model)
         resolved = await self._services.lanes.resolve(
-            model.name, api_base=model.api_base, api_key_env=model.api_key_env
+            model.name, api_base=model.api_base, api_key_env=model.api_key_env, lane=model.lane
         )
         content = f"Summary so far:\n{earlier}\n\nMessages:\n{piece}" if earlier else f"Messages:\n{piece}"
         request = ModelRequest(

@@ -12,8 +12,9 @@ from everturn.activities.models.direct.endpoints import endpoint_of
 from everturn.activities.models.direct.lane import OpenAILane
 from everturn.activities.models.failures import ModelFailure
 from everturn.activities.models.litellm_lane import LiteLLMLane
+from everturn.activities.models.litellm_module import load_litellm
 from everturn.activities.models.local_lane import LOCAL_MODEL, LocalLane
-from everturn.activities.models.prices import load_prices
+from everturn.activities.models.prices import load_prices, priced_by_litellm_only
 from everturn.activities.models.providers import key_variable, provider_of, takes_plain_key
 from everturn.activities.models.types import ModelLane
 from everturn.activities.scripted.server import ScriptedModelServer
@@ -75,14 +76,17 @@ class ModelLanes:
 
     async def warm_up(self, models: Iterable[Model]) -> None:
         """Does the slow part of the first calls of these models ahead of them, and nothing that they do not need."""
-        wanted = {_need(model, self._http(model.lane) is self._direct) for model in models}
-        if "direct" in wanted:
+        wanted = {model.name: _need(model, self._http(model.lane) is self._direct) for model in models}
+        needs = set(wanted.values())
+        if "direct" in needs:
             await self._direct.warm_up()
             await asyncio.to_thread(load_prices)
-        if "local" in wanted:
+        if "local" in needs:
             await self._load_local_model()
-        if "litellm" in wanted:
+        if "litellm" in needs:
             await self._litellm.warm_up()
+        elif any(priced_by_litellm_only(name) for name, need in wanted.items() if need == "direct"):
+            await asyncio.to_thread(load_litellm)
 
     async def close(self) -> None:
         """Ends all connections, then the servers of the built-in models."""

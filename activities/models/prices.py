@@ -48,15 +48,27 @@ def cost_of(usage: Usage, model: str, served: str | None = None) -> float | None
     return cost_by_entry(usage, prices[name]) if name else None
 
 
+def priced_by_litellm_only(model: str) -> bool:
+    """Whether the model's price depends on more than the list says: litellm must be imported for it."""
+    prices = load_prices()
+    name = next((n for n in _names(model, None) if n in prices), None)
+    return name is not None and not _is_plain(prices[name])
+
+
 def cost_by_entry(usage: Usage, entry: JsonDict) -> float | None:
-    """The cost by one entry of the list; None for entries whose prices change with the size of the prompt."""
+    """The cost by one entry of the list; None for entries without a price by token, or with more than one."""
     prompt: float | None = entry.get("input_cost_per_token")
     output: float | None = entry.get("output_cost_per_token")
-    if prompt is None or output is None or any("_above_" in name for name in entry):
+    if prompt is None or output is None or not _is_plain(entry):
         return None
     cached: float = entry.get("cache_read_input_token_cost", prompt)
     fresh = usage.input_tokens - usage.cached_tokens
     return float(fresh * prompt + usage.cached_tokens * cached + usage.output_tokens * output)
+
+
+def _is_plain(entry: JsonDict) -> bool:
+    """The price changes neither with the size of the prompt nor with the time of day."""
+    return "off_peak_pricing" not in entry and not any("_above_" in name for name in entry)
 
 
 def _cost_by_litellm(usage: Usage, model: str, served: str | None) -> float | None:

@@ -29,19 +29,21 @@ _LITELLM_WORDS: Final = frozenset(
     )
 )
 """Provider options that litellm translates for each provider, or that speak to litellm itself."""
-_PLAIN_CONTENT: Final = frozenset(("text", "image_url"))
-"""Parts of a message that every provider of OpenAI's format takes as they are; files and sound are translated."""
+_TEXT: Final[frozenset[str]] = frozenset()
+_TEXT_AND_PICTURES: Final = frozenset(("text", "image_url"))
+"""Parts that a message may have if it is to be sent as it is; files and sound are translated. Mere text is no parts."""
 _SCHEMA_EXTRAS: Final = frozenset(("additionalProperties", "strict"))
 _USER_AGENT: Final = f"everturn/{version('everturn')}"
 
 
 def needs_litellm(request: ModelRequest, endpoint: Endpoint) -> bool:
     """Whether this one request asks for a translation that is litellm's."""
-    if endpoint.free_text_only and request.response_format is not None:
+    if not endpoint.schemas and request.response_format is not None:
         return True
     if not _LITELLM_WORDS.isdisjoint(request.provider_options):
         return True
-    return any(not _is_plain(message.get("content")) for message in request.messages)
+    plain = _TEXT_AND_PICTURES if endpoint.pictures else _TEXT
+    return not all(_has_only(plain, message.get("content")) for message in request.messages)
 
 
 def request_url(base: str) -> str:
@@ -61,28 +63,28 @@ def request_body(request: ModelRequest, endpoint: Endpoint) -> bytes:
     """The JSON of a streamed chat completion."""
     arguments = chat_arguments(request)
     extra = cast(JsonDict, arguments.pop("extra_body", None) or {})
-    if endpoint.plain_schemas and "tools" in arguments:
+    if endpoint.plain_tools and "tools" in arguments:
         arguments["tools"] = _without_extras(arguments["tools"])
-    messages = [_without_nulls(m) for m in request.messages] if endpoint.omits_nulls else request.messages
     body = {
         **({"usage": {"include": True}} if endpoint.prices_calls else {}),
         **arguments,
         **extra,
         "model": bare_name(request.model),
-        "messages": messages,
+        "messages": [_without_nulls(message) for message in request.messages],
         "stream": True,
         "stream_options": {"include_usage": True},
     }
     return json.dumps(body, separators=(",", ":")).encode()
 
 
-def _is_plain(content: object) -> bool:
+def _has_only(kinds: frozenset[str], content: object) -> bool:
     if not isinstance(content, list):
         return True
-    return all(part.get("type") in _PLAIN_CONTENT for part in cast(list[JsonDict], content))
+    return all(part.get("type") in kinds for part in cast(list[JsonDict], content))
 
 
 def _without_nulls(message: JsonDict) -> JsonDict:
+    """Some providers refuse null where a field may be left out."""
     return {name: value for name, value in message.items() if value is not None}
 
 

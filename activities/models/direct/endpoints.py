@@ -15,17 +15,17 @@ class Endpoint:
     """How a provider differs from OpenAI's format.
 
     base: its address, None where each user has their own. base_variables: environment variables that hold another one.
-    needs_key: a request without a key is refused before it is sent. free_text_only: answers held to a schema cannot be
-    streamed. omits_nulls: null fields of a message are refused. plain_schemas: tool schemas go without
-    `additionalProperties` and `strict`. prices_calls: the usage says what the call cost.
+    needs_key: a request without a key is refused before it is sent. schemas: answers held to a schema can be streamed.
+    pictures: messages with pictures are taken as they are. plain_tools: tools go without `additionalProperties` and
+    `strict`. prices_calls: the usage says what the call cost.
     """
 
     base: str | None = None
     base_variables: tuple[str, ...] = ()
     needs_key: bool = True
-    free_text_only: bool = False
-    omits_nulls: bool = False
-    plain_schemas: bool = False
+    schemas: bool = True
+    pictures: bool = True
+    plain_tools: bool = False
     prices_calls: bool = False
 
     def address(self, given: str | None = None) -> str | None:
@@ -36,11 +36,11 @@ class Endpoint:
 
 _ENDPOINTS: Final[dict[str, Endpoint]] = {
     "openai": Endpoint("https://api.openai.com/v1", ("OPENAI_BASE_URL", "OPENAI_API_BASE")),
-    "hosted_vllm": Endpoint(None, ("HOSTED_VLLM_API_BASE",), needs_key=False, plain_schemas=True),
+    "hosted_vllm": Endpoint(None, ("HOSTED_VLLM_API_BASE",), needs_key=False, plain_tools=True),
     "lm_studio": Endpoint(None, ("LM_STUDIO_API_BASE",), needs_key=False),
     "litellm_proxy": Endpoint(None, ("LITELLM_PROXY_API_BASE",), needs_key=False),
-    "groq": Endpoint("https://api.groq.com/openai/v1", ("GROQ_API_BASE",), free_text_only=True, omits_nulls=True),
-    "deepseek": Endpoint("https://api.deepseek.com/beta", ("DEEPSEEK_API_BASE",)),
+    "groq": Endpoint("https://api.groq.com/openai/v1", ("GROQ_API_BASE",), schemas=False),
+    "deepseek": Endpoint("https://api.deepseek.com/beta", ("DEEPSEEK_API_BASE",), pictures=False),
     "openrouter": Endpoint("https://openrouter.ai/api/v1", ("OPENROUTER_API_BASE",), prices_calls=True),
 }
 """Compared with litellm's own data by a test. Providers that are not here want more than another address."""

@@ -145,6 +145,12 @@ def litellm_ask(server: ScriptedModelServer, litellm_lane: LiteLLMLane) -> Ask:
 
 
 @pytest.fixture
+def direct_ask(server: ScriptedModelServer, direct_lane: OpenAILane) -> Ask:
+    """For what is about the direct lane alone."""
+    return Ask(server, direct_lane)
+
+
+@pytest.fixture
 def until() -> Callable[[Callable[[], bool], float], Any]:
     """Waits until a condition holds; fails at the deadline (seconds)."""
 
