@@ -15,7 +15,10 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from temporalio.client import Client
+
 from everturn import ChatClient, Store
+from everturn.ids import workflow_id
 from everturn.worker.server import EmbeddedServer
 from everturn.worker.server_command import ServerOptions
 
@@ -28,15 +31,22 @@ class System:
     """A Temporal server, a model server, a worker, and a client in this process."""
 
     chat: ChatClient
-    temporal_address: str
+    temporal: Client
     model_url: str
     store_url: str
-    processes: dict[str, asyncio.subprocess.Process]
+    processes: dict[str, int]
+    """Their process ids."""
 
     def cpu_seconds(self) -> dict[str, float]:
         """CPU time that each process has used so far."""
-        used = {name: _cpu(process.pid) for name, process in self.processes.items()}
+        used = {name: _cpu(pid) for name, pid in self.processes.items()}
         return {**used, "client": time.process_time()}
+
+    async def history(self, request_id: str) -> tuple[int, int]:
+        """Events and bytes of a turn's history."""
+        handle = self.temporal.get_workflow_handle(workflow_id(request_id))
+        info = (await handle.describe()).raw_description.workflow_execution_info
+        return info.history_length, info.history_size_bytes
 
     async def model_log(self, **query: str) -> list[dict[str, Any]]:
         """What the model server saw."""
@@ -70,8 +80,10 @@ async def running_system(store_url: str | None = None, **environment: str) -> As
         }
         worker = await _start(stack, ["-m", "everturn.worker", "worker", str(AGENTS)], folder / "worker.log", names)
         await _line(folder / "worker.log", "polls task queue", worker)
-        chat = await ChatClient.connect(target=server.address, store=store)
-        yield System(chat, server.address, model_url, url, {"worker": worker, "model": model})
+        temporal = await Client.connect(server.address)
+        chat = await ChatClient.connect(temporal, store=store)
+        processes = {"worker": worker.pid, "model": model.pid, "temporal": server.pid}
+        yield System(chat, temporal, model_url, url, processes)
 
 
 async def _start(

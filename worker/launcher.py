@@ -11,6 +11,7 @@ exec can deadlock in a process with native threads.
 from __future__ import annotations
 
 import os
+import platform
 import signal
 import subprocess
 import sys
@@ -23,7 +24,7 @@ PARENT_IS_GONE = 75
 
 def main(arguments: list[str]) -> int:
     parent, program = int(arguments[0]), arguments[1:]
-    if sys.platform == "linux":
+    if platform.system() == "Linux":
         _die_with(parent)
         os.execv(program[0], program)  # noqa: S606 - no shell is wanted
     return _supervise(program)

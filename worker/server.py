@@ -87,6 +87,13 @@ class EmbeddedServer:
             self.log_file.unlink(missing_ok=True)
             self.log_file = None
 
+    @property
+    def pid(self) -> int:
+        """The process id of the running server."""
+        if self._process is None:
+            raise ServerFailed("the Temporal server is not running; start it first")
+        return self._process.pid
+
     async def wait(self) -> int:
         """Waits until the server ends by itself, and returns its exit code."""
         if self._process is None:
