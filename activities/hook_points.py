@@ -51,8 +51,8 @@ class HookPointActivities(Activities):
         def context(hook: BoundHook, now: JsonDict, log: HookLog) -> TurnContext:
             ref = hook_ref(material.turn, hook)
             tools = turn_tools(agent, TurnConfig(tools=now["tools"]))
-            infos = {name: tool.info for name, tool in tools.items()}
-            return TurnContext(ref, log, **copy.deepcopy({**now, "tools": infos}))
+            fields: JsonDict = {**now, "tools": {name: tool.info for name, tool in tools.items()}}
+            return TurnContext(ref, log, **copy.deepcopy(fields))
 
         dispatch = Dispatch[TurnContext](
             self._services,

@@ -73,7 +73,7 @@ class Config(BaseModel):
         """Field by field, later wins; the fields of `adds_up` grow, `active_tools` only narrows."""
         changes = {name: getattr(later, name) for name in later.changed}
         for name in self.adds_up & changes.keys():
-            before = getattr(self, name) or []
+            before: list[Any] = getattr(self, name) or []
             changes[name] = [*before, *(item for item in changes[name] if item not in before)]
         mine: list[str] | None = getattr(self, "active_tools", None)
         theirs: list[str] | None = changes.get("active_tools")

@@ -56,7 +56,7 @@ def output_spec(given: Any) -> Any:
         schema = cast(JsonDict, given)
         _check_schema(schema)
         return OutputSpec(name=_safe_name(str(schema.get("title", "output"))), json_schema=schema)
-    return given
+    return cast(Any, given)
 
 
 def _is_model(given: Any) -> bool:

@@ -47,6 +47,11 @@ if TYPE_CHECKING:
     )
     from everturn.hooks.decisions import Allow, Ask, Block, Replace, StepConfig, Substitute, TurnConfig
     from everturn.hooks.hook import Hooks, Order
+    from everturn.hooks.ready.budget import Budget
+    from everturn.hooks.ready.grounding import Grounding
+    from everturn.hooks.ready.read_only import ReadOnly
+    from everturn.hooks.ready.redact import Redact
+    from everturn.hooks.stopping import has_tool_call, spent, step_count_is
     from everturn.hooks.tools import Tool, tool
     from everturn.messages import Message
     from everturn.settings import Settings
@@ -95,6 +100,11 @@ _HOMES = {
     ),
     "hooks.decisions": ("Allow", "Ask", "Block", "Replace", "StepConfig", "Substitute", "TurnConfig"),
     "hooks.hook": ("Hooks", "Order"),
+    "hooks.ready.budget": ("Budget",),
+    "hooks.ready.grounding": ("Grounding",),
+    "hooks.ready.read_only": ("ReadOnly",),
+    "hooks.ready.redact": ("Redact",),
+    "hooks.stopping": ("has_tool_call", "spent", "step_count_is"),
     "hooks.tools": ("Tool", "tool"),
     "messages": ("Message",),
     "settings": ("Settings",),
@@ -111,6 +121,7 @@ __all__ = [
     "Ask",
     "BadInput",
     "Block",
+    "Budget",
     "ChatClient",
     "ChatErrorContext",
     "ChatResponseResult",
@@ -119,6 +130,7 @@ __all__ = [
     "Conflict",
     "EverturnError",
     "EverturnPlugin",
+    "Grounding",
     "Hooks",
     "InvalidAgent",
     "Message",
@@ -129,6 +141,8 @@ __all__ = [
     "Order",
     "PendingCall",
     "Principal",
+    "ReadOnly",
+    "Redact",
     "Replace",
     "RequestConflict",
     "ResultTimeout",
@@ -159,7 +173,10 @@ __all__ = [
     "Unavailable",
     "UnknownAgent",
     "Usage",
+    "has_tool_call",
     "run_worker",
+    "spent",
+    "step_count_is",
     "tool",
 ]
 
