@@ -24,7 +24,7 @@ from everturn.activities.models.lanes import ModelLanes
 from everturn.activities.scripted.server import ScriptedModelServer
 from everturn.ids import workflow_id
 from everturn.worker.exit import guarded_exit
-from tests.integration.turns.lab import Lab, make_agent, running_lab
+from tests.integration.turns.lab import Lab, make_agent, running_lab, scripted
 from tests.services.temporal import temporal_service
 
 HISTORIES = Path(__file__).parent / "histories"
@@ -240,7 +240,7 @@ def without_private(value: object) -> object:
 async def record(names: list[str]) -> None:
     with tempfile.TemporaryDirectory() as folder:
         async with temporal_service() as temporal, ScriptedModelServer() as server:
-            await ModelLanes().warm_up()
+            await ModelLanes().warm_up([scripted(server)])
             client, queue = await temporal.connect(), f"record-{uuid.uuid4().hex[:8]}"
             async with running_lab(client, server, queue, f"sqlite:///{folder}/store.db", agents(server)) as lab:
                 for name in names:

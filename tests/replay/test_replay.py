@@ -23,8 +23,8 @@ RECORDED = sorted(HISTORIES.glob("*.json"))
 
 @workflow.defn(name=WORKFLOW, sandboxed=False)
 class StrictTurnWorkflow(TurnWorkflow):
-    """The turn without its failure types: with them, a replay that goes another way fails the workflow, and the replayer
-    waits for ever for the task to fail."""
+    """The turn without its failure types: with them, a replay that goes another way fails the workflow, while the
+    replayer waits for a task to fail, for ever."""
 
     @workflow.init
     def __init__(self, turn: TurnInput) -> None:
@@ -57,12 +57,5 @@ async def test_a_turn_that_went_another_way_does_not_replay() -> None:
 @pytest.mark.parametrize("path", RECORDED, ids=lambda path: path.stem)
 def test_a_recorded_turn_tells_nothing_of_the_machine(path: Path) -> None:
     text = path.read_text()
-    assert str(Path(__file__).parents[2]) not in text
-    events = json.loads(text)["events"]
-    identities = {
-        value["identity"]
-        for event in events
-        for value in event.values()
-        if isinstance(value, dict) and "identity" in value
-    }
-    assert identities <= {"worker"}
+    assert set(re.findall(r'"identity": "(.*?)"', text)) == {"worker"}
+    assert set(re.findall(r'"stackTrace": "(.*?)"', text)) <= {""}

@@ -11,11 +11,13 @@ import pytest
 import pytest_asyncio
 from temporalio.client import Client
 
-from everturn import Agent
+from everturn import Agent, Model
 from everturn.activities.models.lanes import ModelLanes
 from everturn.activities.scripted.server import ScriptedModelServer
+from everturn.hooks.agent import Lane
 from tests.integration.turns.lab import Lab, running_lab
 
+LANES: tuple[Lane, ...] = ("auto", "litellm")
 StartLab = Callable[..., AbstractAsyncContextManager[Lab]]
 
 
@@ -29,7 +31,13 @@ async def scripted_server() -> AsyncIterator[ScriptedModelServer]:
 @pytest_asyncio.fixture(scope="session", loop_scope="session", autouse=True)
 async def warm_models() -> None:
     """The model layer loads for seconds; here, so that no test's time limit has to allow for it."""
-    await ModelLanes().warm_up()
+    await ModelLanes().warm_up([Model("openai/scripted", lane=lane) for lane in LANES])
+
+
+@pytest.fixture(params=LANES)
+def model(request: pytest.FixtureRequest, scripted_server: ScriptedModelServer) -> Model:
+    """The scripted model, by each way to reach it."""
+    return Model("openai/scripted", api_base=scripted_server.base_url, lane=request.param)
 
 
 @pytest.fixture

@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from everturn import ToolContext, Turn, tool
+from everturn import Model, ToolContext, Turn, tool
 from everturn.activities.scripted.server import ScriptedModelServer
 from everturn.ids import workflow_id
 from tests.integration.turns.conftest import StartLab
@@ -56,9 +56,9 @@ async def test_a_turn_stopped_while_the_model_talks_keeps_what_was_said(
 
 
 async def test_a_stop_closes_the_providers_connection_within_a_tenth_of_a_second(
-    start_lab: StartLab, scripted_server: ScriptedModelServer
+    start_lab: StartLab, scripted_server: ScriptedModelServer, model: Model
 ) -> None:
-    async with start_lab(make_agent(scripted_server)) as lab:
+    async with start_lab(make_agent(scripted_server, model=model)) as lab:
         delays: list[float] = []
         for _ in range(7):
             turn = await lab.play(LONG)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from datetime import UTC, datetime, timedelta
 
 import pytest
-from sqlalchemy import create_engine, insert
+from sqlalchemy import create_engine, insert, update
 
 from everturn import tool
 from everturn.activities.scripted.server import ScriptedModelServer
@@ -17,8 +17,8 @@ from tests.integration.turns.test_requests import LARGE_BODIES
 COUNT, SIZE = 10_000, 500
 
 
-def seed(store_url: str, thread: str) -> None:
-    """Ten thousand messages of 500 characters, user and assistant by turns."""
+def lengthen(store_url: str, thread: str, first: int) -> None:
+    """Adds ten thousand messages of 500 characters, user and assistant by turns, from position `first` on."""
     began = datetime(2024, 1, 1, tzinfo=UTC)
     rows = [
         {
@@ -30,12 +30,13 @@ def seed(store_url: str, thread: str) -> None:
             "hidden": False,
             "created_at": began + timedelta(minutes=position),
         }
-        for position in range(1, COUNT + 1)
+        for position in range(first, first + COUNT)
     ]
     engine = create_engine(store_url)
     with engine.begin() as connection:
-        connection.execute(insert(threads).values(thread_id=thread, last_position=COUNT, created_at=began))
         connection.execute(insert(messages), rows)
+        last = {"last_position": first + COUNT - 1}
+        connection.execute(update(threads).where(threads.c.thread_id == thread).values(**last))
     engine.dispose()
 
 
@@ -51,14 +52,15 @@ async def test_a_turn_of_a_thread_of_ten_thousand_messages_has_a_short_history(
     start_lab: StartLab, scripted_server: ScriptedModelServer
 ) -> None:
     async with start_lab(make_agent(scripted_server, tools=[add])) as lab:
-        thread = lab.thread()
-        seed(lab.store_url, thread)
-        turn = await lab.play('tools calls=2 sequential=1 args=\'{"a": 1, "b": 2}\'', thread)
+        begun = await lab.play("ok")
+        await begun.result(20)
+        lengthen(lab.store_url, begun.thread_id, first=3)
+        turn = await lab.play('tools calls=2 sequential=1 args=\'{"a": 1, "b": 2}\'', begun.thread_id)
         result = await turn.result(120)
         assert (result.status, result.steps, result.text) == ("completed", 3, "done: 2 results")
         history = await lab.history(turn)
         assert len(history) <= 60
         assert sum(event.ByteSize() for event in history) <= 50_000
-        sent = lab.asked(turn)[0].body["messages"]
-        assert len(sent) == COUNT + 1
+        sent = lab.asked(turn)[1].body["messages"]
+        assert len(sent) == 2 + COUNT + 1
         assert sum(len(str(message["content"])) for message in sent) > 4_900_000

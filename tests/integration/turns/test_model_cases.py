@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from everturn import tool
+from everturn import Model, tool
 from everturn.activities.scripted.scenarios.oddities import ODD_TEXT
 from everturn.activities.scripted.server import ScriptedModelServer
 from tests.integration.turns.conftest import StartLab
@@ -24,9 +24,9 @@ async def look_up(city: str) -> str:
 
 @pytest.mark.parametrize("how", ["eof", "done", "fin", "reset"])
 async def test_a_stream_that_ends_without_a_finish_reason_is_voided_and_asked_again(
-    start_lab: StartLab, scripted_server: ScriptedModelServer, how: str
+    start_lab: StartLab, scripted_server: ScriptedModelServer, model: Model, how: str
 ) -> None:
-    async with start_lab(make_agent(scripted_server)) as lab:
+    async with start_lab(make_agent(scripted_server, model=model)) as lab:
         turn = await lab.play(f"cut how={how} tokens=3 times=1 then=ok")
         chunks = await lab.chunks(turn)
         result = await turn.result(10)

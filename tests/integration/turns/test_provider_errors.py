@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import dataclasses
 import itertools
 import logging
 import time
@@ -17,8 +18,10 @@ from tests.integration.turns.lab import make_agent, shown_text
 KEY = "sk-very-secret-0123456789abcdef"
 
 
-async def test_a_rate_limit_is_obeyed_to_the_second(start_lab: StartLab, scripted_server: ScriptedModelServer) -> None:
-    async with start_lab(make_agent(scripted_server)) as lab:
+async def test_a_rate_limit_is_obeyed_to_the_second(
+    start_lab: StartLab, scripted_server: ScriptedModelServer, model: Model
+) -> None:
+    async with start_lab(make_agent(scripted_server, model=model)) as lab:
         turn = await lab.play("rate_limit retry_after=2 times=2 then=ok")
         chunks = await lab.chunks(turn)
         result = await turn.result(10)
@@ -42,9 +45,9 @@ async def test_too_many_tokens_per_minute_is_a_rate_limit_and_no_overflow(
 
 
 async def test_a_provider_that_fails_for_good_is_asked_five_times(
-    start_lab: StartLab, scripted_server: ScriptedModelServer
+    start_lab: StartLab, scripted_server: ScriptedModelServer, model: Model
 ) -> None:
-    async with start_lab(make_agent(scripted_server)) as lab:
+    async with start_lab(make_agent(scripted_server, model=model)) as lab:
         answers = ["status code=500", "drop", "stream_error"]
         turns = [await lab.play(script) for script in answers]
         results = await asyncio.gather(*(turn.result(60) for turn in turns))
@@ -65,9 +68,9 @@ async def test_a_provider_that_fails_for_good_is_asked_five_times(
 
 @pytest.mark.parametrize(("code", "kind"), [(400, "bad_request"), (401, "authentication"), (404, "model_not_found")])
 async def test_a_refused_request_is_not_repeated(
-    start_lab: StartLab, scripted_server: ScriptedModelServer, code: int, kind: str
+    start_lab: StartLab, scripted_server: ScriptedModelServer, model: Model, code: int, kind: str
 ) -> None:
-    async with start_lab(make_agent(scripted_server)) as lab:
+    async with start_lab(make_agent(scripted_server, model=model)) as lab:
         turn = await lab.play(f"status code={code}")
         result = await turn.result(10)
         assert (result.status, result.stop_reason) == ("error", "error")
@@ -79,18 +82,18 @@ async def test_a_refused_request_is_not_repeated(
 
 
 async def test_a_connection_dropped_before_the_first_byte_is_tried_again(
-    start_lab: StartLab, scripted_server: ScriptedModelServer
+    start_lab: StartLab, scripted_server: ScriptedModelServer, model: Model
 ) -> None:
-    async with start_lab(make_agent(scripted_server)) as lab:
+    async with start_lab(make_agent(scripted_server, model=model)) as lab:
         turn = await lab.play("drop times=1 then=ok")
         assert (await turn.result(10)).text == "ok"
         assert len(lab.asked(turn)) == 2
 
 
 async def test_an_error_inside_the_stream_voids_what_was_said(
-    start_lab: StartLab, scripted_server: ScriptedModelServer
+    start_lab: StartLab, scripted_server: ScriptedModelServer, model: Model
 ) -> None:
-    async with start_lab(make_agent(scripted_server)) as lab:
+    async with start_lab(make_agent(scripted_server, model=model)) as lab:
         turn = await lab.play("stream_error tokens=3 times=1 then=ok")
         chunks = await lab.chunks(turn)
         assert (shown_text(chunks), (await turn.result(10)).text) == ("ok", "ok")
@@ -99,9 +102,9 @@ async def test_an_error_inside_the_stream_voids_what_was_said(
 
 @pytest.mark.parametrize("in_stream", [0, 1])
 async def test_a_context_overflow_is_recognised_and_not_repeated_as_it_is(
-    start_lab: StartLab, scripted_server: ScriptedModelServer, in_stream: int
+    start_lab: StartLab, scripted_server: ScriptedModelServer, model: Model, in_stream: int
 ) -> None:
-    async with start_lab(make_agent(scripted_server)) as lab:
+    async with start_lab(make_agent(scripted_server, model=model)) as lab:
         turn = await lab.play(f"overflow in_stream={in_stream}")
         result = await turn.result(20)
         assert result.status == "error"
@@ -113,13 +116,14 @@ async def test_a_context_overflow_is_recognised_and_not_repeated_as_it_is(
 async def test_a_wrong_key_is_named_by_its_variable_and_shown_nowhere(
     start_lab: StartLab,
     scripted_server: ScriptedModelServer,
+    model: Model,
     monkeypatch: pytest.MonkeyPatch,
     caplog: pytest.LogCaptureFixture,
 ) -> None:
     monkeypatch.setenv("LAB_MODEL_KEY", KEY)
     caplog.set_level(logging.DEBUG)
-    model = Model("openai/scripted", api_base=scripted_server.base_url, api_key_env="LAB_MODEL_KEY")
-    async with start_lab(make_agent(scripted_server, model=model)) as lab:
+    keyed = dataclasses.replace(model, api_key_env="LAB_MODEL_KEY")
+    async with start_lab(make_agent(scripted_server, model=keyed)) as lab:
         turn = await lab.play("key expected=another")
         result = await turn.result(10)
         assert result.error is not None
