@@ -3,21 +3,15 @@
 from __future__ import annotations
 
 import logging
-from typing import Any, Final
+from typing import Any
 
-from temporalio.api.operatorservice.v1 import ListSearchAttributesRequest
 from temporalio.client import Client
-from temporalio.common import SearchAttributeKey, SearchAttributePair, TypedSearchAttributes
+from temporalio.common import SearchAttributePair, TypedSearchAttributes
 from temporalio.service import RPCError
 
-logger = logging.getLogger("everturn.client")
+from everturn.search_attributes import AGENT, STATUS, TENANT, THREAD, USER, missing_search_attributes
 
-THREAD: Final = SearchAttributeKey.for_keyword("EverturnThread")
-AGENT: Final = SearchAttributeKey.for_keyword("EverturnAgent")
-STATUS: Final = SearchAttributeKey.for_keyword("EverturnStatus")
-USER: Final = SearchAttributeKey.for_keyword("EverturnUser")
-TENANT: Final = SearchAttributeKey.for_keyword("EverturnTenant")
-ALL: Final = (THREAD, AGENT, STATUS, USER, TENANT)
+logger = logging.getLogger("everturn.client")
 
 
 class SearchAttributes:
@@ -35,13 +29,10 @@ class SearchAttributes:
 
     async def _ask(self) -> bool:
         try:
-            answer = await self._client.operator_service.list_search_attributes(
-                ListSearchAttributesRequest(namespace=self._client.namespace)
-            )
+            missing = await missing_search_attributes(self._client)
         except RPCError as error:
             logger.warning("search attributes are off: Temporal does not list them (%s)", error.message)
             return False
-        missing = [key.name for key in ALL if key.name not in answer.custom_attributes]
         if missing:
             logger.warning("search attributes are off: %s not registered; run `everturn setup`", ", ".join(missing))
         return not missing

@@ -25,11 +25,10 @@ from everturn.connection import place_of, temporal_error
 from everturn.errors import BadInput, RequestConflict, TemporalUnavailable, ThreadBusy, TurnNotFound
 from everturn.ids import workflow_id
 from everturn.turns import TurnError, Usage, WaitOutcome
+from everturn.workflows.timeouts import WORKFLOW_TASK_TIMEOUT
 
 T = TypeVar("T")
 DIGEST_MEMO: Final = "everturn_digest"
-WORKFLOW_TASK_TIMEOUT: Final = timedelta(seconds=5)
-"""After a worker's death another one gets the turn's next task within this time."""
 
 
 class TemporalTurns:

@@ -16,9 +16,10 @@ from temporalio.client import Client
 from temporalio.service import RPCError
 
 from everturn.errors import ServerFailed
+from everturn.search_attributes import missing_search_attributes
 from everturn.worker.child import end_child, spawn_child
 from everturn.worker.ports import LOOPBACK, PortWish, Preferred, choose_port
-from everturn.worker.search_attributes import add_search_attributes, missing_search_attributes
+from everturn.worker.search_attributes import add_search_attributes
 from everturn.worker.server_command import ServerOptions, find_binary, server_arguments
 from everturn.worker.state_lock import lock_state, sign_lock
 

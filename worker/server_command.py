@@ -9,8 +9,8 @@ from pathlib import Path
 from typing import Final
 
 from everturn.errors import ServerFailed
+from everturn.search_attributes import SEARCH_ATTRIBUTES
 from everturn.worker.ports import LOOPBACK, PortWish
-from everturn.worker.search_attributes import SEARCH_ATTRIBUTES
 
 DEFAULT_STATE: Final = Path(".everturn/temporal.db")
 

@@ -7,7 +7,6 @@ from dataclasses import replace
 from datetime import timedelta
 
 from temporalio import workflow
-from temporalio.common import SearchAttributeKey
 from temporalio.exceptions import ActivityError, ApplicationError, FailureError
 
 from everturn.activities.payloads import (
@@ -25,6 +24,7 @@ from everturn.activities.payloads import (
     TurnInput,
     TurnOutcome,
 )
+from everturn.search_attributes import STATUS
 from everturn.turns import TurnError
 from everturn.workflows.arrows import Arrows, Stopped
 from everturn.workflows.failures import classification
@@ -33,7 +33,6 @@ from everturn.workflows.timeouts import QUEUE_CHECK_FIRST, QUEUE_CHECK_MAX
 from everturn.workflows.view import TurnView
 from everturn.workflows.waits import Waits
 
-STATUS = SearchAttributeKey.for_keyword("EverturnStatus")
 HOOK_FAILED = "HookFailed"
 """Type of the error of an agent's own hook that must fail the turn."""
 

@@ -13,8 +13,8 @@ import pytest
 from temporalio.client import Client
 
 from everturn.errors import ServerFailed
+from everturn.search_attributes import missing_search_attributes
 from everturn.worker.ports import LOOPBACK, Preferred
-from everturn.worker.search_attributes import missing_search_attributes
 from everturn.worker.server import EmbeddedServer
 from everturn.worker.server_command import ServerOptions, find_binary
 from tests.services.temporal import TemporalService

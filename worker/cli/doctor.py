@@ -21,13 +21,13 @@ from everturn import errors
 from everturn.connection import connect_temporal, place_of
 from everturn.errors import BadInput, ServerFailed, StoreUnavailable, TemporalUnavailable
 from everturn.hooks.agent import Agent
+from everturn.search_attributes import missing_search_attributes
 from everturn.settings import DEFAULT_STORE, Settings
 from everturn.store.store import Store
 from everturn.worker.cli.loading import load_agents
 from everturn.worker.cli.model_access import missing_key, missing_model_package, model_name
 from everturn.worker.cli.options import Places
 from everturn.worker.cli.running import DONE, TURN_FAILED, UNREACHABLE
-from everturn.worker.search_attributes import missing_search_attributes
 from everturn.worker.server_command import find_binary
 
 ROOMS: Final = ("activities", "client", "hooks", "store", "worker", "workflows")

@@ -8,11 +8,12 @@ from temporalio.service import RPCError, RPCStatusCode
 
 from everturn.connection import connect_temporal, place_of, temporal_error
 from everturn.errors import Unavailable
+from everturn.search_attributes import missing_search_attributes
 from everturn.settings import DEFAULT_STORE
 from everturn.store.store import Store
 from everturn.worker.cli.options import Places
 from everturn.worker.cli.running import DONE
-from everturn.worker.search_attributes import add_search_attributes, missing_search_attributes
+from everturn.worker.search_attributes import add_search_attributes
 
 
 async def set_up(places: Places) -> int:
