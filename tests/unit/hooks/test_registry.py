@@ -156,3 +156,29 @@ def test_an_unknown_agent_is_named_together_with_the_known_ones() -> None:
     agent = type("Made", (Agent,), {"name": "made", "model": "demo"})
     with pytest.raises(UnknownAgent, match=r"'other'.*registered: made"):
         AgentRegistry([agent()]).get("other")
+
+
+def passing(chunk: Any) -> Any:
+    return chunk
+
+
+async def slow(chunk: Any) -> Any:
+    return chunk
+
+
+@pytest.mark.parametrize(
+    ("transforms", "hooks", "said"),
+    [
+        ({"redact": slow}, [], "transform 'redact' must be a plain function"),
+        ({"redact": "text"}, [], "transform 'redact' must be a plain function"),
+        ({"redact": passing}, [with_options(transforms={"redact": passing})], "two transforms named 'redact'"),
+    ],
+)
+def test_a_transform_that_cannot_run_is_refused(transforms: Any, hooks: list[Any], said: str) -> None:
+    with pytest.raises(InvalidAgent, match=f"agent 'made'.*{said}"):
+        registered(hooks, transforms=transforms)
+
+
+def test_an_agent_has_its_own_transforms_and_those_of_its_hooks() -> None:
+    agent = registered([with_options(transforms={"b": passing})], transforms={"a": passing})
+    assert list(agent.transforms) == ["a", "b"]
