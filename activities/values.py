@@ -23,6 +23,7 @@ def as_json(value: object) -> Any:
 
     Bytes become text if all of them are UTF-8, else base64 in its URL-safe form. Raises NotJsonError.
     """
+    kind = type(value).__name__
     plain: object = value.tobytes() if isinstance(value, memoryview) else value  # pyright: ignore
     try:
         try:
@@ -30,7 +31,7 @@ def as_json(value: object) -> Any:
         except PydanticSerializationError:
             return json.loads(to_json(plain, inf_nan_mode="strings", bytes_mode="base64"))
     except (PydanticSerializationError, ValueError, RecursionError) as error:
-        raise NotJsonError(f"the tool returned {type(value).__name__}, which has no JSON form: {error}") from error
+        raise NotJsonError(f"the tool returned {kind}, which has no JSON form: {error}") from error
 
 
 def for_model(value: object) -> tuple[object, bool]:
