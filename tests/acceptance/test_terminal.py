@@ -45,48 +45,45 @@ async def test_the_second_ctrl_c_leaves_and_says_how_to_come_back(system: Comman
 
 async def test_a_chat_answers_shows_its_history_and_ends(system: CommandLine) -> None:
     async with await system.in_terminal("chat", _thread(), "--agent", "support") as terminal:
-        await terminal.says("Ctrl-D to leave")
-        terminal.types("echo first words\n")
+        await terminal.answers("echo first words\n")
         await terminal.says(r"\nfirst words\n")
-        terminal.types("/history\n")
+        await terminal.answers("/history\n")
         await terminal.says(r"assistant:\n  first words")
-        terminal.types("/stop\n")
+        await terminal.answers("/stop\n")
         await terminal.says("no turn of this thread is running")
-        terminal.types("/what\n")
-        await terminal.says(r"there is no command /what\n/stop")
-        terminal.types("/quit\n")
+        await terminal.answers("/what\n")
+        await terminal.says(r"there is no command /what\n/approve")
+        await terminal.answers("/quit\n")
         assert await terminal.ended() == 0
 
 
 async def test_ctrl_c_in_a_chat_stops_the_turn_and_the_chat_goes_on(system: CommandLine) -> None:
     async with await system.in_terminal("chat", _thread(), "--agent", "slow") as terminal:
-        await terminal.says("Ctrl-D to leave")
-        terminal.types("hi\n")
+        await terminal.answers("hi\n")
         await terminal.says("w0003")
         terminal.presses_ctrl_c()
         await terminal.says("stopped: user pressed stop")
-        terminal.types("/history\n")
+        await terminal.answers("/history\n")
         await terminal.says(r"user:\n  hi\nassistant:\n  w0001")
-        terminal.types("\x04")
+        await terminal.answers("\x04")
         assert await terminal.ended() == 0
 
 
 async def test_a_chat_asks_for_approval_and_goes_on_with_the_answer(system: CommandLine) -> None:
     async with await system.in_terminal("chat", _thread(), "--agent", "careful") as terminal:
-        await terminal.says("Ctrl-D to leave")
-        terminal.types("/approve\n")
+        await terminal.answers("/approve\n")
         await terminal.says("nothing waits for approval in this thread")
-        terminal.types("delete order 7\n")
+        await terminal.answers("delete order 7\n")
         await terminal.says(r'approve delete_order\(order_id="7"\)\?')
-        terminal.types("never mind\n")
+        await terminal.answers("never mind\n")
         await terminal.says("the turn before waits for approval")
-        terminal.types("/approve\n")
+        await terminal.answers("/approve\n")
         await terminal.says("deleted 7")
-        terminal.types("delete order 8\n")
+        await terminal.answers("delete order 8\n")
         await terminal.says(r'approve delete_order\(order_id="8"\)\?')
-        terminal.types("/deny it is paid\n")
+        await terminal.answers("/deny it is paid\n")
         await terminal.says("it is paid")
-        terminal.types("/quit\n")
+        await terminal.answers("/quit\n")
         assert await terminal.ended() == 0
 
 
@@ -98,10 +95,9 @@ async def test_a_chat_takes_lines_from_a_pipe(system: CommandLine) -> None:
 async def test_demo_is_a_chat_when_somebody_sits_there(bare: CommandLine) -> None:
     async with await bare.in_terminal("demo") as terminal:
         await terminal.says(r"Web UI +http://127\.0\.0\.1:\d+")
-        await terminal.says("Ctrl-D to leave")
-        terminal.types("What is the status of order 1002?\n")
+        await terminal.answers("What is the status of order 1002?\n")
         await terminal.says("being packed")
-        terminal.types("/quit\n")
+        await terminal.answers("/quit\n")
         assert await terminal.ended() == 0
     assert list(bare.folder.iterdir()) == []
 
@@ -111,14 +107,13 @@ async def test_dev_runs_the_authors_agent_and_restarts_the_worker_when_its_file_
     agent.write_text(LOCAL_AGENT)
     log = bare.folder / ".everturn" / "worker.log"
     async with await bare.in_terminal("dev", "mine.py:Mine") as terminal:
-        await terminal.says("Ctrl-D to leave")
-        terminal.types("echo before\n")
+        await terminal.answers("echo before\n")
         await terminal.says(r"\nbefore\n")
         agent.write_text(LOCAL_AGENT.replace("VERSION 1", "VERSION 2"))
         await _reads(log, "mine.py changed, restarting the worker")
-        terminal.types("echo after\n")
+        await terminal.answers("echo after\n")
         await terminal.says(r"\nafter\n")
-        terminal.types("\x04")
+        await terminal.answers("\x04")
         assert await terminal.ended() == 0
     assert (bare.folder / ".everturn" / "everturn.db").is_file()
 

@@ -94,9 +94,11 @@ class Running:
         self.process = process
         self._lines: list[str] = []
         self._news = asyncio.Event()
+        self._over = False
         self._readers = [
             asyncio.ensure_future(self._read(stream)) for stream in (process.stdout, process.stderr) if stream
         ]
+        self._watcher = asyncio.ensure_future(self._watch())
 
     async def __aenter__(self) -> Self:
         return self
@@ -112,15 +114,15 @@ class Running:
         return "".join(self._lines)
 
     async def says(self, pattern: str, patience: float = PATIENCE) -> re.Match[str]:
-        """Waits until the output matches."""
-        try:
+        """Waits until the output matches; fails as soon as that cannot happen any more."""
+        with suppress(TimeoutError):
             async with asyncio.timeout(patience):
-                while not (found := re.search(pattern, self.output)):
+                while not (found := re.search(pattern, self.output)) and not self._over:
                     self._news.clear()
                     await self._news.wait()
-                return found
-        except TimeoutError:
-            raise AssertionError(f"it never said {pattern!r}, but: {self.output}") from None
+                if found:
+                    return found
+        raise AssertionError(f"it never said {pattern!r}, but: {self.output}")
 
     async def stop(self, number: signal.Signals = signal.SIGTERM) -> int:
         """Sends a signal and waits for the end; the exit code."""
@@ -135,8 +137,15 @@ class Running:
             self.process.kill()
             await self.process.wait()
             raise AssertionError(f"it did not end: {self.output}") from None
-        await asyncio.gather(*self._readers)
+        await self._watcher
         return code
+
+    async def _watch(self) -> None:
+        """Notes the end of the process, after the last of its words."""
+        await self.process.wait()
+        await asyncio.gather(*self._readers)
+        self._over = True
+        self._news.set()
 
     async def _read(self, stream: asyncio.StreamReader) -> None:
         while line := await stream.readline():
@@ -157,7 +166,9 @@ class Terminal(Running):
         """All that was ever shown, without colours and cursor moves; what was drawn over stands on lines of its own."""
         return re.sub(r"[\r\n]+", "\n", _STEERING.sub("", "".join(self._lines)))
 
-    def types(self, words: str) -> None:
+    async def answers(self, words: str) -> None:
+        """Types at the next prompt; keys that come before it can get lost while the terminal changes its mode."""
+        await self.says(r"\n> \Z")
         os.write(self._terminal, words.encode())
 
     def presses_ctrl_c(self) -> None:
