@@ -24,6 +24,7 @@ from everturn.activities.payloads import (
     TurnInput,
     TurnOutcome,
 )
+from everturn.errors import EverturnError
 from everturn.search_attributes import STATUS
 from everturn.turns import TurnError
 from everturn.workflows.arrows import Arrows, Stopped
@@ -33,6 +34,19 @@ from everturn.workflows.timeouts import QUEUE_CHECK_FIRST, QUEUE_CHECK_MAX
 from everturn.workflows.view import TurnView
 from everturn.workflows.waits import Waits
 
+BUGS = (
+    ArithmeticError,
+    AssertionError,
+    AttributeError,
+    EverturnError,
+    LookupError,
+    NameError,
+    RuntimeError,
+    TypeError,
+    ValueError,
+)
+"""They end the turn as failed instead of blocking its workflow task. Not `Exception`: that includes the SDK's
+NondeterminismError, and a deploy that breaks replay would fail every running turn instead of waiting for a rollback."""
 HOOK_FAILED = "HookFailed"
 """Type of the error of an agent's own hook that must fail the turn."""
 
@@ -40,7 +54,7 @@ HOOK_FAILED = "HookFailed"
 @workflow.defn(
     name=WORKFLOW,
     sandboxed=False,
-    failure_exception_types=[Exception],
+    failure_exception_types=BUGS,
 )
 class TurnWorkflow:
     """One chat turn.
