@@ -15,7 +15,7 @@ REPLY: Final = "reply"
 """The choice that calls no tool. A tool of this name would hide it, so such a tool is not offered."""
 MAX_STRING: Final = 80
 """Characters of a string argument: a small model that has nothing to say fills a string for ever."""
-MAX_CHOICE_TOKENS: Final = 300
+MAX_CHOICE_TOKENS: Final = 200
 MAX_REPLY_TOKENS: Final = 256
 """Output limits, the second for agents that set none: the longer a small model speaks, the less it makes sense."""
 

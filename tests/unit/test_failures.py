@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from everturn.activities.models.failures import ModelFailure, failure_from
+from everturn.activities.models.failures import ModelFailure, failure_from, failure_of_answer, missing_key
 from everturn.activities.models.overflow import says_overflow, says_rate_limit
 from everturn.activities.models.providers import key_variable
 from everturn.activities.models.retry_after import MAX_RETRY_AFTER, retry_after
@@ -249,3 +249,33 @@ def test_retry_after_reaches_the_failure() -> None:
 )
 def test_the_providers_variable_is_known(model: str, variable: str) -> None:
     assert key_variable(model) == variable
+
+
+@pytest.mark.parametrize("status", [400, 401, 403, 404, 408, 409, 413, 422, 429, 500, 502, 503, 529, 418])
+def test_an_http_answer_fails_as_an_exception_of_the_same_status_does(status: int) -> None:
+    headers = {"Retry-After": "7"}
+    answer = failure_of_answer(status, headers, "text", MODEL)
+    raised = failure_from(ProviderError("text", status, headers), MODEL)
+    for fact in ("kind", "code", "message", "status", "retry_after"):
+        assert getattr(answer, fact) == getattr(raised, fact)
+
+
+def test_an_http_answers_text_is_read_and_cleaned_like_an_exceptions() -> None:
+    body = '{"error": {"message": "This model\'s maximum context length is 8192 tokens", "key": "topsecretvalue"}}'
+    found = failure_of_answer(400, {}, body, MODEL, secrets=["topsecretvalue"])
+    assert found.kind == "context_overflow"
+    assert "maximum context length" in found.detail
+    assert "topsecret" not in found.detail
+
+
+def test_a_call_without_a_key_names_model_and_variable() -> None:
+    assert "OPENAI_API_KEY" in missing_key(MODEL).message
+    named = missing_key(MODEL, "MY_KEY")
+    assert "MY_KEY" in named.message
+    assert (named.kind, named.code, named.retryable) == ("fatal", "authentication", False)
+
+
+def test_a_network_error_inside_a_stream_is_told_from_an_error_of_the_provider() -> None:
+    assert seen(ConnectionResetError("x"), in_stream=True) == ("transient", "connection")
+    assert seen(TimeoutError(), in_stream=True) == ("transient", "timeout")
+    assert seen(ValueError("Expecting value"), in_stream=True) == ("transient", "stream_error")
