@@ -69,9 +69,7 @@ async def plain(lanes: ModelLanes, system: System, tools: int, times: Times) -> 
     messages: list[JsonDict] = [{"role": "user", "content": message(tools)}]
     first = None
     while True:
-        request = ModelRequest(
-            resolved.model, messages, [LOOKUP], api_base=resolved.api_base, api_key=resolved.api_key
-        )
+        request = ModelRequest(resolved.model, messages, [LOOKUP], api_base=resolved.api_base, api_key=resolved.api_key)
         accumulator = Accumulator(len(messages))
         async with aclosing(resolved.lane.stream(request)) as deltas:
             async for delta in deltas:
