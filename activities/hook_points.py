@@ -42,7 +42,7 @@ class HookPointActivities(Activities):
         material = await self._store.load_prompt(given.request_id)
         view: JsonDict = {
             "system": agent.agent.system,
-            "messages": transcript(material),
+            "messages": transcript(agent, material),
             "model": agent.model.name,
             "temperature": agent.agent.temperature,
             "tools": None,
@@ -85,7 +85,7 @@ class HookPointActivities(Activities):
             raise unresolved(error) from error
         view: JsonDict = {
             "model": turn.model or agent.model.name,
-            "messages": transcript(material, turn.messages),
+            "messages": transcript(agent, material, turn.messages),
         }
         steps = [step_facts(record) for record in material.steps]
 

@@ -19,18 +19,26 @@ from everturn.store.records import PromptMaterial
 from everturn.turns import JsonDict
 
 
-def transcript(material: PromptMaterial, override: Sequence[JsonDict] | None = None) -> list[JsonDict]:
-    """What the model would see, in OpenAI's chat format, without the system prompt. override: of the turn's config."""
-    return build_prompt(material, "", override=override).messages
+def transcript(
+    agent: RegisteredAgent, material: PromptMaterial, override: Sequence[JsonDict] | None = None
+) -> list[JsonDict]:
+    """What the model would see, shortened as for it, in OpenAI's chat format, without the system prompt.
+
+    override: of the turn's config.
+    """
+    return build_prompt(_shortened(agent, material), "", override=override).messages
 
 
 def step_prompt(
     settings: StepSettings, system: str, material: PromptMaterial, agent: RegisteredAgent, model: str
 ) -> Prompt:
     """The prompt of a step: older messages shortened, the turn's own steps whole."""
-    shortened = truncated(material.messages, agent.session.truncation)
-    given = replace(material, messages=shortened, steps=[] if settings.whole else material.steps)
+    given = replace(_shortened(agent, material), steps=[] if settings.whole else material.steps)
     return build_prompt(given, system, override=settings.messages, quirks=quirks_of(model))
+
+
+def _shortened(agent: RegisteredAgent, material: PromptMaterial) -> PromptMaterial:
+    return replace(material, messages=truncated(material.messages, agent.session.truncation))
 
 
 def exceeds(agent: RegisteredAgent, prompt: Prompt) -> bool:

@@ -116,7 +116,7 @@ class ToolPointActivities(Activities):
             tool_call_id=given.tool_call_id,
             state=material.turn.state,
         )
-        messages = transcript(material)
+        messages = transcript(agent, material)
         verdict = Verdict(copy.deepcopy(call.input or {}))
         with self._services.running.enter(given.request_id) as cancelled:
             for hook in chain:

@@ -108,6 +108,10 @@ class HookContext:
         """Adds a line to this run's trace: at most 50 lines a run, 4 KB each (cut with a mark)."""
         self._log.add(message, data, level)
 
+    def log_dropped(self, count: int) -> None:
+        """Notes lines over the limit that were left out before they came here."""
+        self._log.drop(count)
+
 
 @dataclass(frozen=True, slots=True)
 class ToolInfo:
@@ -275,7 +279,8 @@ class ChatErrorContext(HookContext):
 
 
 class ChatResponseResult(HookContext):
-    """For `on_chat_response`: the stored assistant message and how the turn ended (completed, error or aborted)."""
+    """For `on_chat_response`: the stored assistant message and how the turn ended (completed, error, aborted; blocked
+    if the message is a refusal)."""
 
     def __init__(
         self,
