@@ -46,9 +46,10 @@ class EverturnPlugin(SimplePlugin):
     """Adds the turn workflow and its activities to a `temporalio.worker.Worker`.
 
     store: a URL, or an open Store (it stays open); default: EVERTURN_STORE, then sqlite:///everturn.db. create_store:
-    make or upgrade its tables at start. Everything else about the worker is the caller's, and so are the client's data
-    converter and codecs; only settings that cancelling and recovery depend on are changed where they have the SDK's
-    default: the heartbeat throttle (1 s), the sticky timeout (2 s), the graceful shutdown timeout (30 s).
+    make or upgrade its tables at start. lanes: how models are reached; default by the settings. Everything else about
+    the worker is the caller's, and so are the client's data converter and codecs; only settings that cancelling and
+    recovery depend on are changed where they have the SDK's default: the heartbeat throttle (1 s), the sticky timeout
+    (2 s), the graceful shutdown timeout (30 s).
 
     ready: set when the worker runs. Raises InvalidAgent at once, StoreUnavailable when the worker starts.
     """
@@ -60,6 +61,7 @@ class EverturnPlugin(SimplePlugin):
         *,
         settings: Settings | None = None,
         create_store: bool = False,
+        lanes: ModelLanes | None = None,
     ) -> None:
         self._settings = settings or Settings()
         self._given = store if store is not None else self._settings.store or DEFAULT_STORE
@@ -67,7 +69,7 @@ class EverturnPlugin(SimplePlugin):
         self.ready = asyncio.Event()
         self._services = Services(
             AgentRegistry(agents),
-            ModelLanes(self._settings.model_lane),
+            lanes or ModelLanes(self._settings.model_lane),
             ThreadPoolExecutor(THREADS, thread_name_prefix="everturn"),
         )
         super().__init__(

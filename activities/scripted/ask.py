@@ -69,7 +69,7 @@ class Ask:
 
     said: the conversation. tools: what may be called. step: how many assistant messages follow the user message that
     is answered. results: the tool results after it. attempt: how often exactly this conversation was sent, from 1.
-    size: characters of the whole prompt. key: the caller's API key.
+    size: characters of the whole prompt. key: the caller's API key. caller: for whom it asks, "" if it does not say.
     """
 
     api: Api
@@ -79,6 +79,7 @@ class Ask:
     tools: list[ToolSpec]
     attempt: int = 1
     key: str = field(default="", repr=False)
+    caller: str = ""
 
     @property
     def user_text(self) -> str:

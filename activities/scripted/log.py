@@ -13,6 +13,8 @@ from everturn.turns import JsonDict
 
 SECRET_HEADERS = frozenset({"authorization", "x-api-key", "api-key", "cookie", "proxy-authorization"})
 HIDDEN = "[hidden]"
+CALLER_HEADER = "x-everturn-turn"
+"""Header by which a caller says for whom it asks; scripts may go by it."""
 _MAX_CONVERSATIONS = 20_000  # bounds the memory of a server that runs for days
 
 

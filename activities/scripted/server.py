@@ -5,13 +5,14 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import time
+from collections.abc import Callable, Iterable
 from dataclasses import replace
 from types import TracebackType
 from typing import Self
 
 from everturn.activities.scripted.ask import Ask, BadScript, anthropic_ask, openai_ask, read_body
-from everturn.activities.scripted.log import Attempts, LogRecord, RequestLog, visible_headers
-from everturn.activities.scripted.moves import Fail
+from everturn.activities.scripted.log import CALLER_HEADER, Attempts, LogRecord, RequestLog, visible_headers
+from everturn.activities.scripted.moves import Fail, Move
 from everturn.activities.scripted.player import StreamPlayer, dialect_of, play_whole
 from everturn.activities.scripted.scenarios import script_moves
 from everturn.activities.scripted.wire import BadRequest, Exchange, HttpRequest, read_request
@@ -28,9 +29,12 @@ class ScriptedModelServer:
     Names: `text:tokens=20,delay_ms=5` (a scenario and parameters, values percent-encoded), several joined by `|`, one
     per step of a turn; `scripted`, which looks for `[[text tokens=20]]` in the newest user message that has one; `demo`
     and `demo-fast`. Any other name gives 404. `GET /log?model=…&contains=…&since=…` lists the requests as JSON.
+
+    play: another way from a request to the moves of its answer.
     """
 
-    def __init__(self, log_size: int = _LOG_SIZE) -> None:
+    def __init__(self, log_size: int = _LOG_SIZE, play: Callable[[Ask], Iterable[Move]] = script_moves) -> None:
+        self._moves = play
         self._log = RequestLog(log_size)
         self._attempts = Attempts()
         self._server: asyncio.Server | None = None
@@ -152,14 +156,15 @@ class ScriptedModelServer:
         except BadScript as error:
             await exchange.reply(400, {"error": {"message": str(error), "type": "invalid_request_error", "code": None}})
             return
-        ask = replace(ask, attempt=self._attempts.next(ask.model, ask.body))
+        caller = request.headers.get(CALLER_HEADER, "")
+        ask = replace(ask, attempt=self._attempts.next(ask.model, ask.body), caller=caller)
         record.model, record.body, record.attempt = ask.model, ask.body, ask.attempt
         self._log.add(record)
         await self._play(ask, exchange)
 
     async def _play(self, ask: Ask, exchange: Exchange) -> None:
         try:
-            moves = script_moves(ask)
+            moves = self._moves(ask)
         except BadScript as error:
             message = f"The model `{ask.model}` does not exist: {error}"
             moves = [Fail(404, message, "invalid_request_error", "model_not_found")]

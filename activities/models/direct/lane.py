@@ -31,11 +31,12 @@ class OpenAILane:
     """One HTTP request per call, no retries, the connection closed as soon as nobody reads.
 
     litellm: the lane for whatever cannot be asked directly: other providers, and single requests that need a
-    translation. Connections are pooled; the lane belongs to the loop that first uses it, until `close`.
+    translation. everything: an endpoint for all models, which then never go through litellm. Connections are pooled;
+    the lane belongs to the loop that first uses it, until `close`.
     """
 
-    def __init__(self, litellm: ModelLane) -> None:
-        self._litellm = litellm
+    def __init__(self, litellm: ModelLane, everything: Endpoint | None = None) -> None:
+        self._litellm, self._everything = litellm, everything
         self._session: ClientSession | None = None
 
     async def warm_up(self) -> None:
@@ -50,6 +51,8 @@ class OpenAILane:
 
     def stream(self, request: ModelRequest) -> AsyncGenerator[Delta, None]:
         """The model's answer. Raises ModelFailure."""
+        if self._everything is not None:
+            return self._ask(request, self._everything)
         endpoint = endpoint_of(request.model, request.api_base)
         if endpoint is None or needs_litellm(request, endpoint):
             return self._litellm.stream(request)
