@@ -7,7 +7,7 @@ STAMP := $(VENV)/.everturn-installed
 LOCAL_MODEL := $(VENV)/.everturn-local-model
 
 .DEFAULT_GOAL := help
-.PHONY: help setup check test demo local-model lock clean
+.PHONY: help setup check test demo bench local-model lock clean
 
 help:  ## Show these targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-12s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -33,6 +33,12 @@ test: check local-model  ## Check, then run all tests
 
 demo: setup  ## Temporal with Web UI, a worker with the sample agent, and a chat in this terminal
 	$(BIN)/everturn demo
+
+bench: setup  ## Measure turns against a plain loop, the stop button, model lanes and the store; takes minutes
+	$(BIN)/python -m benchmarks.turns
+	$(BIN)/python -m benchmarks.cancel_latency
+	$(BIN)/python -m benchmarks.lanes
+	folder=$$(mktemp -d) && $(BIN)/python -m benchmarks.store "sqlite:///$$folder/store.db"; code=$$?; rm -rf "$$folder"; exit $$code
 
 local-model: $(LOCAL_MODEL)  ## Install a small real model for `everturn demo --model local` (93 MB); no key needed
 
