@@ -100,7 +100,8 @@ class ToolPointActivities(Activities):
             shown, changed, warning = _presented(run, edited({"output": shown.output}, seen), shown)
             dispatch.trace(run, changed, warning)
         await dispatch.record()
-        await self._store.present_call(given.request_id, shown, outcome_events(shown))
+        is_new = shown != call or not given.announce
+        await self._store.present_call(given.request_id, shown, outcome_events(shown) if is_new else [])
 
     async def _verdict(self, given: CallInput, call: ToolCall) -> Verdict:
         agent = self._services.agents.get(given.agent)

@@ -156,8 +156,9 @@ class Loop:
 
     async def _tool_call(self, step: int, call: CallRef) -> CallDone:
         after = self._tool_hooks("after_tool_call", call)
+        announce = not after or not call.executable  # what cannot run was shown with the step
         given = CallInput(
-            self._turn.request_id, self._turn.agent, step, call.tool_call_id, call.tool_name, announce=not after
+            self._turn.request_id, self._turn.agent, step, call.tool_call_id, call.tool_name, announce=announce
         )
         done = await self._outcome(given, call)
         self._view.call_done(call, done)

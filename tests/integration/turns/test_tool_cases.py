@@ -13,7 +13,7 @@ from typing import Any
 import pytest
 from pydantic import BaseModel
 
-from everturn import ToolContext, tool
+from everturn import Hooks, ToolCallResultContext, ToolContext, tool
 from everturn.activities.scripted.server import ScriptedModelServer
 from tests.integration.turns.conftest import StartLab
 from tests.integration.turns.lab import Lab, make_agent, shown_text
@@ -394,3 +394,19 @@ async def test_a_tool_with_a_context_sees_its_turn_and_the_model_does_not_see_th
         assert (await turn.result(20)).status == "completed"
         assert (await turn.info()).tool_calls[0].output == [turn.request_id, turn.thread_id, {"cart": 7}]
         assert lab.asked(turn)[0].body["tools"][0]["function"]["parameters"]["properties"] == {}
+
+
+async def test_a_call_that_cannot_run_is_shown_once_although_a_hook_watches_outcomes(
+    start_lab: StartLab, scripted_server: ScriptedModelServer
+) -> None:
+    outcomes: list[bool] = []
+
+    class Watcher(Hooks):
+        def after_tool_call(self, ctx: ToolCallResultContext) -> None:
+            outcomes.append(ctx.success)
+
+    async with start_lab(make_agent(scripted_server, hooks=[Watcher()])) as lab:
+        turn = await lab.submit(lab.thread(), "[[unknown_tool]]")
+        chunks = await lab.chunks(turn)
+    assert outcomes == [False]
+    assert [chunk.type for chunk in chunks].count("tool-output-error") == 1
