@@ -34,7 +34,7 @@ async def run_worker(
     started: asyncio.Event | None = None,
     stop: asyncio.Event | None = None,
 ) -> None:
-    """Runs turns until SIGTERM or SIGINT (or `stop` is set), then hands running steps to other workers and returns.
+    """Runs turns until SIGTERM or SIGINT (with `stop`: until it is set), then hands running steps over and returns.
 
     What is not given comes from EVERTURN_… environment variables, then Temporal's own, then the defaults. started: set
     when the worker polls. Raises InvalidAgent, TemporalUnavailable or StoreUnavailable.
@@ -45,7 +45,8 @@ async def run_worker(
     temporal = client or await connect_temporal(settings, data_converter=data_converter)
     worker = Worker(temporal, task_queue=settings.task_queue, plugins=[plugin])
     stopping = stop or asyncio.Event()
-    _on_signals(stopping)
+    if stop is None:
+        _on_signals(stopping)
     running = asyncio.ensure_future(worker.run())
     await _first(running, plugin.ready)
     if not running.done():
