@@ -17,6 +17,7 @@ from everturn.activities.requesting import transcript
 from everturn.activities.services import Activities
 from everturn.activities.settings import STEP_INDEX_KEY, STEP_KEY, TURN_KEY, step_settings, turn_config
 from everturn.activities.stopping import asks_to_stop
+from everturn.activities.stored_code import with_stored_code
 from everturn.activities.turn_tools import turn_tools, unresolved
 from everturn.hooks.contexts import HookContext, StepContext, StepResult, TurnContext
 from everturn.hooks.decisions import Block, StepConfig, TurnConfig
@@ -58,7 +59,7 @@ class HookPointActivities(Activities):
             self._services,
             given.request_id,
             BEFORE_TURN,
-            agent.chain(BEFORE_TURN, given.names),
+            await with_stored_code(self._store, given.request_id, agent.chain(BEFORE_TURN, given.names)),
             (TurnConfig, Block),
             state=material.turn.state,
         )

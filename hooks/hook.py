@@ -33,6 +33,14 @@ class Order:
         object.__setattr__(self, "after", _names(after))
 
 
+class HookTrouble(Exception):
+    """Raised by a hook that runs something else, such as text in a process, to say how that failed."""
+
+    def __init__(self, outcome: Literal["error", "invalid", "oversize"], message: str) -> None:
+        self.outcome: Literal["error", "invalid", "oversize"] = outcome
+        super().__init__(message)
+
+
 class Hooks(HookMethods):
     """Subclass it, override the points you need, and list an object of it in `Agent.hooks`.
 
@@ -53,6 +61,8 @@ class Hooks(HookMethods):
     order: Order = Order()
     transforms: Transforms = {}  # noqa: RUF012 - a class attribute that subclasses replace
     max_return_bytes: ClassVar[int] = MAX_RETURN_BYTES
+    log_tag: ClassVar[str | None] = None
+    """What its log lines are tagged with, None for `hook:<point>:<name>`."""
 
     @property
     def label(self) -> str:

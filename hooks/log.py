@@ -26,8 +26,7 @@ class HookLog:
 
     def add(self, message: object, data: object, level: str) -> None:
         if len(self.lines) >= self._max_lines:
-            self._dropped += 1
-            self.lines[-1]["dropped"] = self._dropped
+            self.drop(1)
             return
         line: JsonDict = {
             "tag": self._tag,
@@ -41,6 +40,12 @@ class HookLog:
                 json.loads(text) if len(text.encode()) <= room else cut(text, max(room, len(CUT_MARK.encode())))
             )
         self.lines.append(line)
+
+    def drop(self, count: int) -> None:
+        """Notes, on the last line, that lines were left out."""
+        if count > 0 and self.lines:
+            self._dropped += count
+            self.lines[-1]["dropped"] = self._dropped
 
 
 def cut(text: str, max_bytes: int, mark: str = CUT_MARK) -> str:

@@ -13,6 +13,7 @@ from pydantic_core import PydanticSerializationError, to_json
 from everturn.hooks.calling import invoke
 from everturn.hooks.contexts import HookContext
 from everturn.hooks.decisions import Config
+from everturn.hooks.hook import HookTrouble
 from everturn.hooks.log import HookLog, cut
 from everturn.hooks.registry import BoundHook
 from everturn.turns import JsonDict
@@ -53,7 +54,8 @@ class HookRun:
 
 
 def log_for(hook: BoundHook) -> HookLog:
-    return HookLog(f"hook:{hook.point}:{hook.name}")
+    tag = hook.owner.log_tag if hook.owner else None
+    return HookLog(tag or f"hook:{hook.point}:{hook.name}")
 
 
 async def run_hook(
@@ -76,12 +78,18 @@ async def run_hook(
     elif task.cancelled():
         outcome, message = "error", "raised CancelledError"
     elif (cause := task.exception()) is not None:
-        outcome, message = "error", cut(f"{type(cause).__name__}: {cause}", MAX_TRACE_MESSAGE)
+        outcome, message = _trouble(cause)
     else:
         value = task.result()
         outcome, message = _check_answer(hook, value, answers)
     elapsed = round((time.monotonic() - started) * 1000)
     return HookRun(hook, outcome, value if outcome == "ok" else None, message, elapsed, list(log.lines), cause)
+
+
+def _trouble(cause: BaseException) -> tuple[Outcome, str]:
+    if isinstance(cause, HookTrouble):
+        return cause.outcome, cut(str(cause), MAX_TRACE_MESSAGE)
+    return "error", cut(f"{type(cause).__name__}: {cause}", MAX_TRACE_MESSAGE)
 
 
 def _check_answer(hook: BoundHook, value: object, answers: tuple[type, ...]) -> tuple[Outcome, str | None]:

@@ -271,3 +271,30 @@ class TurnHead:
     digest: str
     status: TurnStatus
     run_id: str
+
+
+@dataclass(frozen=True, slots=True)
+class HookCode:
+    """One version of an agent's turn code. Times are ISO 8601 in UTC. removed_at: since when no new turn runs it."""
+
+    agent: str
+    version: int
+    source: str
+    author: str
+    created_at: str
+    removed_by: str | None = None
+    removed_at: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class CodeRun:
+    """What a version of an agent's turn code did in one turn."""
+
+    request_id: str
+    version: int
+    outcome: str
+    message: str | None
+    duration_ms: int
+    created_at: str
+    logs: list[JsonDict] = field(default_factory=list[JsonDict])
+    changed: list[str] = field(default_factory=list[str])

@@ -12,8 +12,9 @@ from sqlalchemy import Connection
 from everturn.chunks import Chunk, Event
 from everturn.messages import Message, Part
 from everturn.store import admission as admissions
-from everturn.store import calls, ending, prompts, pruning, reading, schema, steps, traces, waits
+from everturn.store import calls, code, ending, prompts, pruning, reading, schema, steps, traces, waits
 from everturn.store.address import Address, parse_address
+from everturn.store.columns import now
 from everturn.store.events import prepare_batch
 from everturn.store.group import GroupCommit, GroupWrite
 from everturn.store.hub import Hub
@@ -22,10 +23,12 @@ from everturn.store.records import (
     Admission,
     Admitted,
     CallWait,
+    CodeRun,
     Ended,
     Ending,
     EventBatch,
     Fold,
+    HookCode,
     HookTrace,
     Opening,
     PromptMaterial,
@@ -242,6 +245,33 @@ class Store:
         limit: turns per call. Returns how many events were deleted; call again until it is 0.
         """
         return await self._write(pruning.prune_events, older_than, limit)
+
+    # Turn code
+
+    async def set_code(self, agent: str, source: str, author: str) -> HookCode:
+        """Stores a new version of the agent's turn code and makes it the active one; the same text again changes
+        nothing."""
+        return await self._write(code.set_code, agent, source, author, now())
+
+    async def remove_code(self, agent: str, removed_by: str) -> HookCode:
+        """Takes the active version away from turns that begin later. Raises CodeNotFound if there never was any."""
+        return await self._write(code.remove_code, agent, removed_by, now())
+
+    async def pin_code(self, request_id: str) -> HookCode | None:
+        """The code that a turn runs, fixed when this is asked first; None if there was none. Raises TurnNotFound."""
+        return await self._write(code.pin_code, request_id)
+
+    async def code(self, agent: str, version: int | None = None) -> HookCode:
+        """A version of the agent's turn code, by default the active one. Raises CodeNotFound."""
+        return await self._read(code.get_code, agent, version)
+
+    async def code_versions(self, agent: str) -> list[HookCode]:
+        """All versions of the agent's turn code, the newest first."""
+        return await self._read(code.code_versions, agent)
+
+    async def code_runs(self, agent: str, limit: int = 20) -> list[CodeRun]:
+        """What the agent's turn code did in the newest turns."""
+        return await self._read(code.code_runs, agent, limit)
 
     # Reading
 

@@ -68,7 +68,7 @@ class Turn(Base, table=True):
     last_seq: number of its newest stream event. current_step, current_attempt: the newest opening, a fence.
     prompt_position: the newest message that its prompt may contain. message_id: its stored message, or the one that it
     continues. first_part: where its parts begin in that message, not 0 only if it continues one. events_pruned: its
-    stream events are gone, except the last.
+    stream events are gone, except the last. code_version: of the agent's turn code, 0 if there was none.
     """
 
     __tablename__: ClassVar[Any] = "turns"
@@ -100,6 +100,7 @@ class Turn(Base, table=True):
     manifest: dict[str, Any] | None = Field(default=None, sa_column=Column(json_type()))
     config: dict[str, Any] | None = Field(default=None, sa_column=Column(json_type()))
     state: dict[str, Any] | None = Field(default=None, sa_column=Column(json_type()))
+    code_version: int | None = Field(default=None, sa_column=Column(Integer))
     output: Any = Field(default=None, sa_column=Column(json_type()))
     submitted_at: datetime = Field(sa_column=Column(UtcTime, nullable=False))
     started_at: datetime | None = Field(default=None, sa_column=Column(UtcTime))
@@ -267,6 +268,20 @@ class Draft(Base, table=True):
     created_at: datetime = Field(sa_column=Column(UtcTime, nullable=False))
 
 
+class StoredCode(Base, table=True):
+    """One version of an agent's turn code. Active is the newest version, unless it was removed."""
+
+    __tablename__: ClassVar[Any] = "hook_code"
+
+    agent: str = Field(sa_column=Column(Text, primary_key=True))
+    version: int = Field(sa_column=Column(Integer, primary_key=True, autoincrement=False))
+    source: str = Field(sa_column=Column(CleanText, nullable=False))
+    author: str = Field(sa_column=Column(CleanText, nullable=False))
+    created_at: datetime = Field(sa_column=Column(UtcTime, nullable=False))
+    removed_by: str | None = Field(default=None, sa_column=Column(CleanText))
+    removed_at: datetime | None = Field(default=None, sa_column=Column(UtcTime))
+
+
 METADATA = Base.metadata
 
 threads: Table = METADATA.tables["threads"]
@@ -278,3 +293,4 @@ tool_calls: Table = METADATA.tables["tool_calls"]
 stream_events: Table = METADATA.tables["stream_events"]
 hook_traces: Table = METADATA.tables["hook_traces"]
 drafts: Table = METADATA.tables["drafts"]
+hook_code: Table = METADATA.tables["hook_code"]

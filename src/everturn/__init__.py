@@ -15,6 +15,7 @@ if TYPE_CHECKING:
     from everturn.client.turn import Turn
     from everturn.errors import (
         BadInput,
+        CodeNotFound,
         Conflict,
         EverturnError,
         InvalidAgent,
@@ -33,6 +34,7 @@ if TYPE_CHECKING:
         UnknownAgent,
     )
     from everturn.hooks.agent import Agent, Model
+    from everturn.hooks.code.turn_code import StoredTurnCode, TurnCode
     from everturn.hooks.contexts import (
         ChatErrorContext,
         ChatResponseResult,
@@ -68,6 +70,7 @@ _HOMES = {
     "client.turn": ("Turn",),
     "errors": (
         "BadInput",
+        "CodeNotFound",
         "Conflict",
         "EverturnError",
         "InvalidAgent",
@@ -86,6 +89,7 @@ _HOMES = {
         "UnknownAgent",
     ),
     "hooks.agent": ("Agent", "Model"),
+    "hooks.code.turn_code": ("StoredTurnCode", "TurnCode"),
     "hooks.contexts": (
         "ChatErrorContext",
         "ChatResponseResult",
@@ -127,6 +131,7 @@ __all__ = [
     "ChatResponseResult",
     "Chunk",
     "ChunkContext",
+    "CodeNotFound",
     "Conflict",
     "EverturnError",
     "EverturnPlugin",
@@ -154,6 +159,7 @@ __all__ = [
     "Store",
     "StoreRequired",
     "StoreUnavailable",
+    "StoredTurnCode",
     "Substitute",
     "TemporalUnavailable",
     "ThreadBusy",
@@ -162,6 +168,7 @@ __all__ = [
     "ToolCallResultContext",
     "ToolContext",
     "Turn",
+    "TurnCode",
     "TurnConfig",
     "TurnContext",
     "TurnEndResult",

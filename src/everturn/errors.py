@@ -10,7 +10,8 @@
     │   ├── NothingToContinue    the thread does not end with the assistant's message
     │   └── ThreadBusy           policy "reject" and a turn is running
     ├── NotFound                                                            (exit 1)
-    │   └── TurnNotFound         neither Temporal nor the store knows the turn
+    │   ├── TurnNotFound         neither Temporal nor the store knows the turn
+    │   └── CodeNotFound         the agent has no such version of turn code
     ├── Unavailable              a service cannot be reached                  (exit 3)
     │   ├── TemporalUnavailable
     │   └── StoreUnavailable
@@ -108,6 +109,15 @@ class TurnNotFound(NotFound):
         super().__init__(
             f"no turn has the request_id {request_id!r}; check the id, the namespace and the store address"
         )
+
+
+class CodeNotFound(NotFound):
+    """The agent has no turn code, or not this version."""
+
+    def __init__(self, agent: str, version: int | None = None) -> None:
+        self.agent, self.version = agent, version
+        what = "active turn code" if version is None else f"version {version} of turn code"
+        super().__init__(f"agent {agent!r} has no {what} in this store; everturn hooks log {agent} lists what there is")
 
 
 class Unavailable(EverturnError):

@@ -8,6 +8,7 @@ from typing import Annotated, Any
 
 import typer
 
+from everturn.worker.cli.hook_app import hooks
 from everturn.worker.cli.options import (
     Agents,
     AsJson,
@@ -29,6 +30,8 @@ app = typer.Typer(
     pretty_exceptions_enable=False,
     context_settings={"help_option_names": ["-h", "--help"]},
 )
+
+app.add_typer(hooks, rich_help_panel="Turns")
 
 _TRY = "On this machine"
 _RUN = "Run"

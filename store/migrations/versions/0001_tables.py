@@ -43,6 +43,7 @@ def upgrade() -> None:
         sa.Column("manifest", sa.JSON()),
         sa.Column("config", sa.JSON()),
         sa.Column("state", sa.JSON()),
+        sa.Column("code_version", sa.Integer()),
         sa.Column("output", sa.JSON()),
         sa.Column("submitted_at", TIME, nullable=False),
         sa.Column("started_at", TIME),
@@ -183,10 +184,21 @@ def upgrade() -> None:
         sa.Column("parts", sa.JSON(), nullable=False),
         sa.Column("created_at", TIME, nullable=False),
     )
+    op.create_table(
+        "hook_code",
+        sa.Column("agent", sa.Text(), primary_key=True),
+        sa.Column("version", sa.Integer(), primary_key=True, autoincrement=False),
+        sa.Column("source", sa.Text(), nullable=False),
+        sa.Column("author", sa.Text(), nullable=False),
+        sa.Column("created_at", TIME, nullable=False),
+        sa.Column("removed_by", sa.Text()),
+        sa.Column("removed_at", TIME),
+    )
 
 
 def downgrade() -> None:
     for table in (
+        "hook_code",
         "drafts",
         "hook_traces",
         "stream_events",
