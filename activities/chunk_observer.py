@@ -67,6 +67,7 @@ class _Feed:
         self._hook, self.context = hook, context
         self._queue: asyncio.Queue[Chunk | None] = asyncio.Queue()
         self._missed = 0
+        self._busy = False
         self._failure: HookRun | None = None
         self._started = time.monotonic()
 
@@ -82,15 +83,21 @@ class _Feed:
     async def run(self, services: Services) -> None:
         log = HookLog(f"hook:{ON_CHUNK}:{self._hook.name}")
         while (chunk := await self._queue.get()) is not None:
+            self._busy = True
             run = await run_hook(self._hook, log, chunk, self.context, answers=(), executor=services.threads)
             if not run.ok and self._failure is None:
                 self._failure = run
+            self._busy = False
 
     def summary(self) -> HookRun:
         waiting = max(0, self._queue.qsize() - 1) if self._queue.qsize() else 0
         missed = self._missed + waiting
         note = f"{missed} chunks were not shown to this hook: it is too slow" if missed else None
         elapsed = round((time.monotonic() - self._started) * 1000)
+        if self._failure is None and self._busy:
+            cut_off = f"it was cut off in a chunk {PATIENCE:g} s after the step"
+            message = "; ".join(part for part in (note, cut_off) if part)
+            return HookRun(self._hook, "timeout", None, message, elapsed, self._logs())
         if self._failure is not None:
             message = "; ".join(part for part in (self._failure.message, note) if part)
             return HookRun(self._hook, self._failure.outcome, None, message, elapsed, self._logs())

@@ -4,15 +4,17 @@ from __future__ import annotations
 
 import inspect
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from concurrent.futures import Executor
 from dataclasses import dataclass, field, replace
 from typing import Any, cast, get_args
 
 from everturn.errors import BadInput, InvalidAgent, UnknownAgent
 from everturn.hooks.agent import Agent, Model
+from everturn.hooks.configuring import session_of
 from everturn.hooks.hook import Hooks, OnError
 from everturn.hooks.order import ordered
 from everturn.hooks.points import HOOK_POINTS, implements
-from everturn.hooks.session import Session, SessionConfig
+from everturn.hooks.session import SessionConfig
 from everturn.hooks.tools import Tool, matches, tool
 from everturn.hooks.transforms import ChunkTransform, StreamTransform
 from everturn.ids import check_id
@@ -95,17 +97,10 @@ class AgentRegistry:
             raise UnknownAgent(name, tuple(self._agents))
         return found
 
-    async def configure(self) -> None:
+    async def configure(self, executor: Executor) -> None:
         """Asks every agent for its session, once per worker start. Raises InvalidAgent naming the agent."""
         for name, registered in self._agents.items():
-            session = Session()
-            try:
-                answer = registered.agent.configure_session(session)
-                given = await answer if inspect.isawaitable(answer) else answer
-            except Exception as error:
-                raise InvalidAgent(f"agent {name!r}: configure_session failed: {error}") from error
-            config = given.config if isinstance(given, Session) else session.config
-            self._agents[name] = replace(registered, session=config)
+            self._agents[name] = replace(registered, session=await session_of(registered.agent, name, executor))
 
     def __iter__(self) -> Iterator[RegisteredAgent]:
         return iter(self._agents.values())

@@ -99,7 +99,7 @@ class EverturnPlugin(SimplePlugin):
     @asynccontextmanager
     async def _running(self) -> AsyncGenerator[None]:
         """Open store, warm models and pruning for as long as the worker runs."""
-        await self._services.agents.configure()
+        await self._services.agents.configure(self._services.threads)
         opened = None
         if not isinstance(self._given, Store):
             opened = await Store.open(self._given, create=self._create_store, flush=self._settings.stream_flush)
