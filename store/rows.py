@@ -324,4 +324,5 @@ def trace_info_of(row: AnyRow) -> HookTraceInfo:
         duration_ms=row.duration_ms,
         logs=row.logs or [],
         changed=row.changed or [],
+        tool_call_id=row.tool_call_id,
     )

@@ -148,6 +148,7 @@ class HookTraceInfo:
     duration_ms: int
     logs: list[JsonDict]
     changed: list[str]
+    tool_call_id: str | None = None
 
 
 @dataclass(frozen=True, slots=True)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 
-from everturn import Agent, Model, tool
+from everturn import Agent, Model, StoredTurnCode, TurnConfig, TurnContext, tool
 
 BASE = os.environ["TEST_MODEL_SERVER"]
 
@@ -38,3 +38,18 @@ class Careful(Agent):
     name = "careful"
     model = "demo"
     tools = (delete_order,)
+
+
+class Coded(Agent):
+    name = "coded"
+    model = scripted("text:tokens=5")
+    hooks = (StoredTurnCode(),)
+
+
+class Watched(Agent):
+    name = "watched"
+    model = scripted("text:tokens=2")
+
+    async def before_turn(self, ctx: TurnContext) -> TurnConfig:
+        ctx.log("cooler", {"from": ctx.temperature})
+        return TurnConfig(temperature=0.1)

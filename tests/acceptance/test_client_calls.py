@@ -104,3 +104,13 @@ async def test_inspect_turns_and_messages_tell_what_happened(system: CommandLine
     said = (await system.run("messages", thread, "--json")).json()
     assert [message["role"] for message in said] == ["user", "assistant"]
     assert (await system.run("messages", thread)).output.startswith(f"user:\n  {QUESTION}\nassistant:\n")
+
+
+async def test_inspect_hooks_shows_what_each_hook_changed_and_logged(system: CommandLine) -> None:
+    request = (await system.run("submit", _thread(), "hi", "--agent", "watched", "--json")).json()["request_id"]
+    shown = (await system.run("inspect", request, "--hooks")).output
+    assert "before_turn · agent\n  ok, " in shown
+    assert "  changed temperature\n  [info] cooler  from=null\n" in shown
+    (trace,) = (await system.run("inspect", request, "--hooks", "--json")).json()
+    assert (trace["point"], trace["changed"], trace["logs"][0]["message"]) == ("before_turn", ["temperature"], "cooler")
+    assert "hook before_turn of agent: ok, " in (await system.run("inspect", request)).output

@@ -215,6 +215,7 @@ def cancel(
 @app.command(rich_help_panel=_TURNS)
 def inspect(
     request_id: RequestId,
+    hooks: Annotated[bool, typer.Option("--hooks", help="show what each hook changed, logged and took")] = False,
     as_json: AsJson = False,
     target: Target = None,
     namespace: Namespace = None,
@@ -224,7 +225,7 @@ def inspect(
     """Show what a turn did: steps, tool calls, usage, hooks, error, Web UI link."""
     from everturn.worker.cli.calls import inspect as call
 
-    run(lambda: call(Places(target, namespace, None, store), request_id, as_json), debug)
+    run(lambda: call(Places(target, namespace, None, store), request_id, as_json, hooks=hooks), debug)
 
 
 @app.command(rich_help_panel=_TURNS)

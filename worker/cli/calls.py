@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, cast
 from everturn.errors import BadInput
 from everturn.turns import TERMINAL, JsonDict, Policy, Principal, TurnStatus
 from everturn.worker.cli.following import exit_code_of, follow
+from everturn.worker.cli.hook_tables import hooks_text
 from everturn.worker.cli.options import Places
 from everturn.worker.cli.running import DONE, TURN_FAILED
 from everturn.worker.cli.tables import messages_text, turn_text, turns_text
@@ -95,10 +96,15 @@ async def cancel(places: Places, request_id: str, reason: str, as_json: bool) ->
     return TURN_FAILED if outcome == "not_found" else DONE
 
 
-async def inspect(places: Places, request_id: str, as_json: bool) -> int:
+async def inspect(places: Places, request_id: str, as_json: bool, *, hooks: bool = False) -> int:
+    """hooks: only what the hooks did, but that in full."""
     async with connected(places) as chat:
         info = await chat.inspect(request_id)
-    _print(json.dumps(info.as_json(), ensure_ascii=False) if as_json else turn_text(info))
+    if as_json:
+        content = [asdict(trace) for trace in info.hook_traces] if hooks else info.as_json()
+        _print(json.dumps(content, ensure_ascii=False))
+    else:
+        _print(hooks_text(info) if hooks else turn_text(info))
     return DONE
 
 

@@ -6,6 +6,7 @@ from collections.abc import Sequence
 
 from everturn.messages import Message, Part
 from everturn.turns import StepInfo, ToolCallInfo, TurnInfo, TurnSummary
+from everturn.worker.cli.hook_tables import hook_line
 from everturn.worker.cli.viewers import short
 
 TEXT_IN_A_LINE = 100
@@ -33,9 +34,7 @@ def turn_text(info: TurnInfo) -> str:
     for step in info.steps:
         lines.append(_step_line(step))
         lines += [_call_line(call) for call in info.tool_calls if call.step == step.step]
-    for trace in info.hook_traces:
-        said = f": {trace.message}" if trace.message else ""
-        lines.append(f"hook {trace.point} of {trace.hook}: {trace.outcome}, {trace.duration_ms} ms{said}")
+    lines += [hook_line(trace) for trace in info.hook_traces]
     return "\n".join(lines)
 
 
