@@ -37,13 +37,13 @@ class Ran:
         return [line["message"] for line in self.run.logs]
 
 
-async def play(source: str, *, messages: list[Any] | None = None, **options: Any) -> Ran:
+async def play(source: str, *, messages: list[Any] | None = None, user: Principal = USER, **options: Any) -> Ran:
     """Runs a code for a turn with the system prompt "Be kind." and the message "hi"."""
     code = TurnCode(source=source, **options)
     hook = BoundHook(code.label, "before_turn", code.before_turn, code)
     log = log_for(hook)
     ctx = TurnContext(
-        TurnRef("r1", "t1", "agent", principal=USER, tenant_id="acme"),
+        TurnRef("r1", "t1", "agent", principal=user, tenant_id="acme"),
         log,
         system="Be kind.",
         messages=messages or [{"role": "user", "content": "hi"}],
@@ -55,17 +55,19 @@ async def play(source: str, *, messages: list[Any] | None = None, **options: Any
         return Ran(await run_hook(hook, log, ctx, answers=(TurnConfig, Block), executor=threads), ctx)
 
 
-def processes_of(mark: str) -> list[int]:
-    """The processes whose command line contains `mark`."""
+def processes_of(mark: str, parent: int | None = None) -> list[int]:
+    """The processes, of `parent` if given, whose command line contains `mark`. Linux only."""
     found: list[int] = []
     for entry in Path("/proc").iterdir():
-        if entry.name.isdigit() and int(entry.name) != os.getpid():
-            try:
-                command = (entry / "cmdline").read_bytes()
-            except OSError:
-                continue
-            if mark.encode() in command:
-                found.append(int(entry.name))
+        if not entry.name.isdigit() or int(entry.name) == os.getpid():
+            continue
+        try:
+            command = (entry / "cmdline").read_bytes()
+            of = int((entry / "stat").read_text().rpartition(")")[2].split()[1])
+        except OSError:  # it is gone by now
+            continue
+        if mark.encode() in command and parent in (None, of):
+            found.append(int(entry.name))
     return found
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import os
+import sys
 import time
 from pathlib import Path
 from typing import Any
@@ -19,7 +20,7 @@ WAIT = 20.0
 
 
 async def no_process_is_left() -> bool:
-    return processes_of(CHILD) == []
+    return processes_of(CHILD, parent=os.getpid()) == []
 
 
 async def test_the_code_sees_the_turn_and_its_user_and_changes_only_what_it_returns() -> None:
@@ -226,7 +227,33 @@ async def test_what_the_code_starts_behind_the_guard_is_killed_with_it() -> None
     async def gone() -> bool:
         return processes_of(mark) == []
 
-    await eventually(gone, "no process that the code started is left", WAIT)
+    await eventually(gone, "no process that the code started is left", 1.5)  # its CPU limit alone takes longer
+
+
+async def test_a_run_whose_worker_was_killed_ends_by_itself() -> None:
+    script = (
+        "import asyncio\n"
+        "from tests.integration.hooks.code_lab import play\n"
+        "source = 'import time\\ndef before_turn(data, runtime):\\n    time.sleep(3600)\\n'\n"
+        "asyncio.run(play(source, timeout=1))\n"
+    )
+    worker = await asyncio.create_subprocess_exec(sys.executable, "-c", script, cwd=Path(__file__).parents[3])
+    orphans: list[int] = []
+
+    async def began() -> bool:
+        orphans[:] = processes_of(CHILD, parent=worker.pid)
+        return bool(orphans)
+
+    try:
+        await eventually(began, "the worker runs the code", WAIT)
+    finally:
+        worker.kill()
+        await worker.wait()
+
+    async def gone() -> bool:
+        return not set(orphans) & set(processes_of(CHILD))
+
+    await eventually(gone, "the run ended without its worker", WAIT)
 
 
 async def test_the_workers_environment_is_not_there(monkeypatch: pytest.MonkeyPatch) -> None:
