@@ -11,6 +11,7 @@ from temporalio.exceptions import ApplicationError
 from everturn.activities.dispatch import Dispatch
 from everturn.activities.facts import hook_ref
 from everturn.activities.payloads import ErrorInput, HookInput, activity_name
+from everturn.activities.running import beating
 from everturn.activities.services import Activities
 from everturn.activities.values import error_text
 from everturn.hooks.contexts import ChatErrorContext, ChatResponseResult, HookContext, TurnEndResult
@@ -31,6 +32,10 @@ class EndingPointActivities(Activities):
     @activity.defn(name=activity_name(ON_CHAT_ERROR))
     async def on_chat_error(self, given: ErrorInput) -> TurnError:
         """The error that clients, the store and the result show. A failing hook leaves the error as it was."""
+        async with beating():
+            return await self._ask(given)
+
+    async def _ask(self, given: ErrorInput) -> TurnError:
         agent = self._services.agents.get(given.agent)
         turn = await self._store.load_turn(given.request_id)
         message = await self._store.persist_message(given.request_id)

@@ -7,8 +7,8 @@ shuts down, or Temporal has given the attempt up.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Coroutine, Generator
-from contextlib import contextmanager
+from collections.abc import AsyncGenerator, Coroutine, Generator
+from contextlib import asynccontextmanager, contextmanager
 from datetime import timedelta
 from typing import Any, Final, Literal, TypeVar
 
@@ -62,6 +62,22 @@ class RunningWork:
         for flag in flags:
             flag.set()
         return bool(flags)
+
+
+@asynccontextmanager
+async def beating() -> AsyncGenerator[None]:
+    """Beats the heart while the block runs, so that Temporal sees within seconds when this worker dies."""
+
+    async def beat() -> None:
+        while True:
+            activity.heartbeat()
+            await asyncio.sleep(HEARTBEAT_EVERY)
+
+    task = asyncio.ensure_future(beat())
+    try:
+        yield
+    finally:
+        task.cancel()
 
 
 async def until_interrupted(

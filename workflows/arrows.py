@@ -110,6 +110,7 @@ class Arrows:
             result_type=TurnError,
             start_to_close_timeout=timeouts.HOOK_START_TO_CLOSE,
             schedule_to_close_timeout=timeouts.HOOK_SCHEDULE_TO_CLOSE,
+            heartbeat_timeout=timeouts.HEARTBEAT_TIMEOUT,
             retry_policy=timeouts.HOOK_RETRY,
             summary=_short(given.error.type),
         )
