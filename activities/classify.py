@@ -37,7 +37,7 @@ async def classified(
 
         run, _ = await dispatch.run(hook, context, failure.__cause__ or failure)
         unusable = run.value is not None and run.value not in KINDS
-        dispatch.trace(run, message=f"ignored: {run.value[:100]!r} is no classification" if unusable else None)
+        dispatch.trace(run, message=f"ignored: {str(run.value)[:100]!r} is no classification" if unusable else None)
         if run.ok and run.value in KINDS and run.value != "unknown":
             kind = cast(FailureKind, run.value)
             break

@@ -4,14 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import replace
-from datetime import timedelta
 from typing import Final
 
 from temporalio import activity
 from temporalio.exceptions import ApplicationError
 
+from everturn.activities.attempts import after_failure
 from everturn.activities.chunk_observer import ChunkObserver
-from everturn.activities.classify import classified
 from everturn.activities.models.accumulator import Accumulator, Completion
 from everturn.activities.models.failures import ModelFailure
 from everturn.activities.models.prices import cost_of
@@ -35,13 +34,6 @@ from everturn.hooks.registry import RegisteredAgent
 from everturn.hooks.tools import Tool, ToolInputError
 from everturn.messages import text_of
 from everturn.store.records import HookTrace, Opening, PromptMaterial, StepRecord, ToolCall
-from everturn.turns import TurnError
-
-MODEL_ATTEMPTS: Final = 5
-"""Failed model calls after which a step gives up. Lost or stopped workers do not count."""
-RETRY_FIRST: Final = 1.0
-RETRY_MAX: Final = 30.0
-"""Seconds before the next attempt when the provider names none: doubling from the first to the last."""
 
 TRUNCATED_TEXT: Final = (
     "This tool call was cut off by the output limit and was not run. Make the call again with shorter arguments, "
@@ -68,14 +60,17 @@ class ModelStepActivities(Activities):
             raise _superseded()
         material = await self._store.load_prompt(given.request_id)
         try:
-            settings = step_settings(agent, material.turn.config, given.step)
+            settings = step_settings(agent, material.turn.config, given.step, opening.fallback)
             if opening.stored is not None:
                 return _done(opening.stored, settings, previews=given.previews)
+        except UnresolvedReference as error:
+            raise unresolved(error) from error
+        try:
             return await self._attempt(given, agent, opening, material, settings)
         except UnresolvedReference as error:
             raise unresolved(error) from error
         except ModelFailure as failure:
-            raise await self._failed(given, agent, opening, material, failure) from failure
+            raise await after_failure(self._services, agent, given, opening, material, settings, failure) from failure
         except Fenced:
             raise _superseded() from None
 
@@ -176,37 +171,6 @@ class ModelStepActivities(Activities):
         if run.observer is not None:
             for event in events:
                 run.observer.seen(event)
-
-    async def _failed(
-        self,
-        given: StepInput,
-        agent: RegisteredAgent,
-        opening: Opening,
-        material: PromptMaterial,
-        failure: ModelFailure,
-    ) -> ApplicationError:
-        """Notes the failure and decides whether Temporal is to try again, and when."""
-        kind = await classified(self._services, agent, given, material.turn, opening.attempt, failure)
-        retry_in = None
-        if kind in ("rate_limit", "transient") and opening.failures + 1 < MODEL_ATTEMPTS:
-            retry_in = failure.retry_after
-            if retry_in is None:
-                retry_in = min(RETRY_FIRST * 2**opening.failures, RETRY_MAX)
-        await self._store.fail_attempt(
-            given.request_id,
-            given.step,
-            opening.attempt,
-            error=TurnError(failure.code, failure.message),
-            retry_in=retry_in,
-            detail=failure.detail,
-        )
-        return ApplicationError(
-            failure.message,
-            {"classification": kind},
-            type=failure.code,
-            non_retryable=retry_in is None,
-            next_retry_delay=timedelta(seconds=retry_in) if retry_in is not None else None,
-        )
 
 
 def _record(

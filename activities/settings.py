@@ -20,10 +20,11 @@ STEP_INDEX_KEY: Final = "step_index"
 
 @dataclass(frozen=True, slots=True)
 class StepSettings:
-    """messages: what the model sees instead of the transcript, None for the transcript. whole: they stand for the steps
-    of the turn too. Timeouts are seconds."""
+    """has_fallback: another model follows if this one is given up. messages: what the model sees instead of the
+    transcript, None for the transcript. whole: they stand for the steps of the turn too. Timeouts are seconds."""
 
     model: Model
+    has_fallback: bool
     system: str
     messages: list[JsonDict] | None
     whole: bool
@@ -55,15 +56,18 @@ def step_config(config: JsonDict, step: int) -> StepConfig:
     return StepConfig.model_validate(config.get(STEP_KEY, {}))
 
 
-def step_settings(agent: RegisteredAgent, config: JsonDict, step: int) -> StepSettings:
+def step_settings(agent: RegisteredAgent, config: JsonDict, step: int, fallback: int = 0) -> StepSettings:
     """Raises UnresolvedReference on a worker that lacks one of the turn's tools."""
     author, turn, now = agent.agent, turn_config(config), step_config(config, step)
 
     def first(*values: Any) -> Any:
         return next((value for value in values if value is not None), None)
 
+    models = _models(agent, first(now.model, turn.model))
+    model = models[min(fallback, len(models) - 1)]
     return StepSettings(
-        model=_model(agent, first(now.model, turn.model)),
+        model=model,
+        has_fallback=fallback + 1 < len(models),
         system=first(now.system, turn.system, author.system) or "",
         messages=first(now.messages, turn.messages),
         whole=now.messages is not None,
@@ -74,7 +78,7 @@ def step_settings(agent: RegisteredAgent, config: JsonDict, step: int) -> StepSe
         max_output_tokens=first(turn.max_output_tokens, author.max_output_tokens),
         stop=_list(first(turn.stop_sequences, author.stop_sequences)),
         seed=first(turn.seed, author.seed),
-        headers={**agent.model.headers, **(turn.headers or {})},
+        headers={**model.headers, **(turn.headers or {})},
         provider_options=_options(author.provider_options, turn.provider_options, now.provider_options),
         send_reasoning=first(turn.send_reasoning, author.send_reasoning),
         first_token_timeout=author.first_token_timeout,
@@ -91,9 +95,12 @@ def model_allowed(agent: RegisteredAgent, name: str) -> bool:
     return allowed is None or name in allowed or name == agent.model.name
 
 
-def _model(agent: RegisteredAgent, name: str | None) -> Model:
-    """The agent's address and key belong to the agent's own model; another model brings its provider's defaults."""
-    return agent.model if name is None or name == agent.model.name else Model(name)
+def _models(agent: RegisteredAgent, name: str | None) -> list[Model]:
+    """The model and those to follow it. Address, key, headers and fallbacks of the agent belong to the agent's own
+    model; another one that a hook named brings its provider's defaults."""
+    if name is not None and name != agent.model.name:
+        return [Model(name)]
+    return [agent.model, *(m if isinstance(m, Model) else Model(m) for m in agent.model.fallbacks)]
 
 
 def _active(tools: dict[str, Tool], *narrowings: list[str] | None) -> dict[str, Tool]:

@@ -23,6 +23,7 @@ class Model:
 
     name: a litellm model string ("openai/gpt-4o-mini"), or "demo". api_base: another address, for gateways and local
     servers. api_key_env: the environment variable on the worker that holds the key; default: the provider's own.
+    fallbacks: models to go on with, in this order, when this one has failed for good (key, quota, outage).
     lane: "litellm" sends every call through litellm, "auto" only those that need it; default: EVERTURN_MODEL_LANE.
     """
 
@@ -30,6 +31,7 @@ class Model:
     api_base: str | None = None
     api_key_env: str | None = None
     headers: dict[str, str] = field(default_factory=dict[str, str], repr=False)
+    fallbacks: Sequence[str | Model] = ()
     lane: Lane | None = None
 
 

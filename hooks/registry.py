@@ -118,6 +118,9 @@ def _register(agent: object) -> RegisteredAgent:
     model = agent.model if isinstance(agent.model, Model) else Model(cast(Any, agent.model))
     if not isinstance(cast(object, model.name), str) or not model.name.strip():
         raise InvalidAgent(f'agent {name!r} has no model; set `model`, for example "openai/gpt-4o-mini" or "demo"')
+    for fallback in model.fallbacks:
+        if not isinstance(cast(object, fallback), str | Model) or (isinstance(fallback, Model) and fallback.fallbacks):
+            raise InvalidAgent(f"agent {name!r}: {fallback!r} in `fallbacks` is no model, or has fallbacks of its own")
     if agent.max_steps < 1:
         raise InvalidAgent(f"agent {name!r}: max_steps must be 1 or more, not {agent.max_steps!r}")
     chains = _chains(name, agent)

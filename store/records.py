@@ -63,13 +63,14 @@ class Opening:
 
     attempt: the fence to write with, from 1, one higher than any before. stored: the step is done already.
     superseded: a later attempt of the same activity has begun; stop without writing.
-    failures: attempts of the step that failed before.
+    failures: attempts with the model in use that failed before. fallback: models that were given up before it.
     """
 
     attempt: int
     stored: StepRecord | None = None
     superseded: bool = False
     failures: int = 0
+    fallback: int = 0
 
 
 CallState = Literal[

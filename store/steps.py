@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import Any, Final
 
 from sqlalchemy import Connection, bindparam, exists, func, insert, select, update
@@ -35,7 +36,13 @@ _CALLS_OF_STEP: Final = _CALLS.where(tool_calls.c.step == bindparam("step"))
 _STEPS: Final = select(*STEP).where(steps.c.request_id == bindparam("turn")).order_by(steps.c.step)
 _STEP: Final = _STEPS.where(steps.c.step == bindparam("step"))
 _ATTEMPTS: Final = (
-    select(step_attempts.c.attempt, step_attempts.c.activity, step_attempts.c.activity_try, step_attempts.c.failed_at)
+    select(
+        step_attempts.c.attempt,
+        step_attempts.c.activity,
+        step_attempts.c.activity_try,
+        step_attempts.c.failed_at,
+        step_attempts.c.gave_up,
+    )
     .where(step_attempts.c.request_id == bindparam("turn"), step_attempts.c.step == bindparam("step"))
     .order_by(step_attempts.c.attempt)
 )
@@ -59,15 +66,23 @@ def open_step(connection: Connection, request_id: str, step: int, *, activity: s
     if stored is not None:
         return Opening(stored.attempt, stored=stored)
     attempts = _attempts(connection, request_id, step)
-    failures = sum(1 for attempt in attempts if attempt.failed_at is not None)
+    tries = _tries(attempts)
     last: int = attempts[-1].attempt if attempts else 0
     mine = max((a for a in attempts if a.activity == activity), key=lambda a: a.activity_try, default=None)
     if mine is not None and mine.activity_try > try_:
         return Opening(mine.attempt, superseded=True)
     if mine is not None and mine.activity_try == try_:
-        return Opening(mine.attempt, superseded=mine.attempt != last, failures=failures)
+        return replace(tries, attempt=mine.attempt, superseded=mine.attempt != last)
     _insert_attempt(connection, turn, step, last + 1, activity, try_)
-    return Opening(last + 1, failures=failures)
+    return replace(tries, attempt=last + 1)
+
+
+def _tries(attempts: Sequence[AnyRow]) -> Opening:
+    """What the attempts before came to: models given up, and failures of the model that is in use now."""
+    ends = [number for number, attempt in enumerate(attempts) if attempt.gave_up]
+    current = attempts[ends[-1] + 1 :] if ends else attempts
+    failures = sum(1 for attempt in current if attempt.failed_at is not None)
+    return Opening(0, failures=failures, fallback=len(ends))
 
 
 def commit_step(connection: Connection, record: StepRecord, events: Sequence[Event]) -> bool:
@@ -101,6 +116,7 @@ def fail_attempt(
     error: TurnError,
     retry_in: float | None,
     detail: str,
+    gave_up: bool = False,
 ) -> int:
     """Notes that an attempt failed, once; the number of failed attempts of the step. Raises TurnNotFound."""
     turn = lock_turn(connection, request_id)
@@ -109,7 +125,7 @@ def fail_attempt(
     noted = connection.execute(
         update(step_attempts)
         .where(mine, step_attempts.c.attempt == attempt, step_attempts.c.failed_at.is_(None))
-        .values(failed_at=failed_at, **error_values(error))
+        .values(failed_at=failed_at, gave_up=gave_up, **error_values(error))
     )
     if noted.rowcount:
         log = EventLog(request_id, turn.last_seq)
@@ -136,7 +152,13 @@ def _attempts(connection: Connection, request_id: str, step: int) -> Sequence[An
 
 
 def _insert_attempt(connection: Connection, turn: AnyRow, step: int, attempt: int, activity: str, try_: int) -> None:
-    opened = {"request_id": turn.request_id, "step": step, "attempt": attempt, "opened_at": now()}
+    opened = {
+        "request_id": turn.request_id,
+        "step": step,
+        "attempt": attempt,
+        "opened_at": now(),
+        "gave_up": False,
+    }
     connection.execute(insert(step_attempts), {**opened, "activity": activity, "activity_try": try_})
     log = EventLog(turn.request_id, turn.last_seq)
     # Each opening voids the one before it, so only that one can have left text that readers still show.

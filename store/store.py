@@ -171,13 +171,22 @@ class Store:
         return await self._write_for(record.request_id, steps.commit_step, record, events)
 
     async def fail_attempt(
-        self, request_id: str, step: int, attempt: int, *, error: TurnError, retry_in: float | None, detail: str
+        self,
+        request_id: str,
+        step: int,
+        attempt: int,
+        *,
+        error: TurnError,
+        retry_in: float | None,
+        detail: str,
+        gave_up: bool = False,
     ) -> int:
         """Notes that an attempt failed; the number of failed attempts of the step. Raises TurnNotFound.
 
         retry_in: seconds until the next attempt, None if there is none. detail: the provider's own text, for the trace.
+        gave_up: the next attempt goes to another model.
         """
-        work = partial(steps.fail_attempt, error=error, retry_in=retry_in, detail=detail)
+        work = partial(steps.fail_attempt, error=error, retry_in=retry_in, detail=detail, gave_up=gave_up)
         return await self._write_for(request_id, work, request_id, step, attempt)
 
     async def open_call(

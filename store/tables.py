@@ -167,7 +167,8 @@ class Step(Base, table=True):
 
 
 class StepAttempt(Base, table=True):
-    """One try of a step, opened before the model is called. activity and activity_try: which execution opened it."""
+    """One try of a step, opened before the model is called. activity and activity_try: which execution opened it.
+    gave_up: its failure was the last of its model; the next try goes to another one."""
 
     __tablename__: ClassVar[Any] = "step_attempts"
 
@@ -180,6 +181,7 @@ class StepAttempt(Base, table=True):
     failed_at: datetime | None = Field(default=None, sa_column=Column(UtcTime))
     error_type: str | None = Field(default=None, sa_column=Column(CleanText))
     error_message: str | None = Field(default=None, sa_column=Column(CleanText))
+    gave_up: bool = Field(default=False, sa_column=Column(Boolean, nullable=False))
 
 
 class StoredCall(Base, table=True):

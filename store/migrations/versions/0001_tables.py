@@ -119,6 +119,7 @@ def upgrade() -> None:
         sa.Column("failed_at", TIME),
         sa.Column("error_type", sa.Text()),
         sa.Column("error_message", sa.Text()),
+        sa.Column("gave_up", sa.Boolean(), nullable=False),
     )
     op.create_table(
         "tool_calls",

@@ -126,9 +126,8 @@ async def test_a_server_that_is_down_is_reported_in_time_and_without_the_passwor
     assert "also-secret" not in shown
 
 
+@pytest.mark.parametrize("store_url", ["postgresql"], indirect=True)  # SQLite's missing file has its own test
 async def test_a_database_that_does_not_exist_is_reported_at_once(store_url: str) -> None:
-    if store_url.startswith("sqlite"):
-        pytest.skip("SQLite's missing file has its own test")
     missing = store_url.replace("everturn_", "missing_")
     async with asyncio.timeout(4):
         with pytest.raises(StoreUnavailable, match="does not exist"):
