@@ -19,6 +19,7 @@ from temporalio.worker import Worker
 from everturn.activities.models.direct.endpoints import Endpoint
 from everturn.activities.models.direct.lane import OpenAILane
 from everturn.activities.models.lanes import ModelLanes, ResolvedModel
+from everturn.activities.models.prices import load_prices
 from everturn.activities.models.types import Delta, ModelLane, ModelRequest
 from everturn.activities.scripted.log import CALLER_HEADER, LogRecord
 from everturn.activities.scripted.server import ScriptedModelServer
@@ -129,6 +130,7 @@ async def running(
         stack.push_async_callback(store.close)
         player = server = None
         if model is not None:
+            await asyncio.to_thread(load_prices)  # so that every turn of a test has its price
             player = ScriptPlayer(as_model(model))
             server = await stack.enter_async_context(ScriptedModelServer(play=player.moves))
         queue = f"test-{uuid.uuid4().hex}"
