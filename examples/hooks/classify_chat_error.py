@@ -1,0 +1,16 @@
+"""classify_chat_error: what to do about a failed model call, where the default table does not know better."""
+
+from __future__ import annotations
+
+from everturn import Agent, ChatErrorContext
+
+
+class Careful(Agent):
+    name = "careful"
+    model = "openai/gpt-4o-mini"
+
+    async def classify_chat_error(self, error: Exception, ctx: ChatErrorContext) -> str | None:
+        said = f"{error} {getattr(error, 'detail', '')}"
+        if "maintenance until" in said:
+            return "fatal"  # by default a 503 is tried again
+        return None
