@@ -8,6 +8,7 @@ from typing import Final
 from temporalio.exceptions import ApplicationError
 
 from everturn.activities.classify import classified
+from everturn.activities.events import STREAM_STALLED, emit
 from everturn.activities.models.failures import FailureKind, ModelFailure
 from everturn.activities.payloads import StepInput
 from everturn.activities.services import Services
@@ -37,6 +38,8 @@ async def after_failure(
     A model that is given up is followed by the next of `Model.fallbacks`, at once and with attempts of its own. A
     prompt that is too long goes to the workflow instead, which compacts the thread.
     """
+    if failure.code == "stalled":
+        emit(STREAM_STALLED, request_id=given.request_id, step=given.step, attempt=opening.attempt)
     kind = await classified(services, agent, given, material.turn, opening.attempt, failure)
     retry_in = _retry_in(kind, opening.failures, failure)
     gives_up = retry_in is None and kind != "context_overflow" and settings.has_fallback

@@ -221,7 +221,7 @@ class CompactDone:
 
 @dataclass(frozen=True)
 class FinishInput:
-    """How a turn is to be finished. text: the reply of a block."""
+    """How a turn is to be finished. text: the reply of a block. stage, classification: of an error, for the log."""
 
     request_id: str
     status: str
@@ -230,6 +230,8 @@ class FinishInput:
     text: str | None = None
     reason: str | None = None
     previews: bool = True
+    stage: str | None = None
+    classification: str | None = None
 
 
 @dataclass(frozen=True)

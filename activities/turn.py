@@ -9,6 +9,7 @@ from temporalio.client import WorkflowExecutionStatus
 from temporalio.exceptions import ApplicationError
 from temporalio.service import RPCError, RPCStatusCode
 
+from everturn.activities.events import REQUEST_FAILED, emit
 from everturn.activities.payloads import (
     BeginInput,
     Begun,
@@ -66,6 +67,8 @@ class TurnActivities(Activities):
             ended = await self._store.finish(ending)
         except TurnNotFound as error:
             raise ApplicationError(str(error), type="TurnNotFound", non_retryable=True) from error
+        if ended.status == "error":
+            _tell_failure(given, ended)
         if ended.next_request_id is not None:
             await self._wake(ended.next_request_id)
         return _outcome(ended, previews=given.previews)
@@ -162,6 +165,18 @@ def _begun(turn: TurnInput, admitted: Admitted, agent: RegisteredAgent | None) -
         compactions=agent.session.max_compactions if agent and agent.session.token_limit is not None else 0,
         model=agent.model.name if agent else "",
         error=error,
+    )
+
+
+def _tell_failure(given: FinishInput, ended: Ended) -> None:
+    emit(
+        REQUEST_FAILED,
+        request_id=ended.request_id,
+        thread_id=ended.thread_id,
+        stage=given.stage,
+        messages_persisted=given.stage not in ("parse", "persist"),
+        classification=given.classification,
+        error=ended.error.type if ended.error else None,
     )
 
 

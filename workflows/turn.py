@@ -182,6 +182,8 @@ class TurnWorkflow:
             text=end.text,
             reason=self._cancel.reason if self._cancel else None,
             previews=self._turn.previews,
+            stage=end.stage if end.status == "error" else None,
+            classification=end.classification,
         )
         try:
             return await self._arrows.finish(given)

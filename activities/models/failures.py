@@ -7,10 +7,10 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Any, Literal, cast
 
-from everturn.activities.models.overflow import says_overflow, says_rate_limit
 from everturn.activities.models.providers import key_variable
 from everturn.activities.models.retry_after import retry_after
 from everturn.activities.models.secrets import scrub
+from everturn.hooks.overflow import says_overflow, says_rate_limit
 
 FailureKind = Literal["context_overflow", "rate_limit", "transient", "fatal", "unknown"]
 

@@ -49,6 +49,8 @@ if TYPE_CHECKING:
     )
     from everturn.hooks.decisions import Allow, Ask, Block, Replace, StepConfig, Substitute, TurnConfig
     from everturn.hooks.hook import Hooks, Order
+    from everturn.hooks.overflow import default_context_overflow_classifier
+    from everturn.hooks.ready.approve import Approve
     from everturn.hooks.ready.budget import Budget
     from everturn.hooks.ready.grounding import Grounding
     from everturn.hooks.ready.read_only import ReadOnly
@@ -106,6 +108,8 @@ _HOMES = {
     "hooks.hook": ("Hooks", "Order"),
     "hooks.ready.budget": ("Budget",),
     "hooks.ready.grounding": ("Grounding",),
+    "hooks.overflow": ("default_context_overflow_classifier",),
+    "hooks.ready.approve": ("Approve",),
     "hooks.ready.read_only": ("ReadOnly",),
     "hooks.ready.redact": ("Redact",),
     "hooks.stopping": ("has_tool_call", "spent", "step_count_is"),
@@ -122,6 +126,7 @@ _HOME_OF = {name: module for module, names in _HOMES.items() for name in names}
 __all__ = [
     "Agent",
     "Allow",
+    "Approve",
     "Ask",
     "BadInput",
     "Block",
@@ -180,6 +185,7 @@ __all__ = [
     "Unavailable",
     "UnknownAgent",
     "Usage",
+    "default_context_overflow_classifier",
     "has_tool_call",
     "run_worker",
     "spent",

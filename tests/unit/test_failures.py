@@ -9,11 +9,11 @@ from typing import Any
 import pytest
 
 from everturn.activities.models.failures import ModelFailure, failure_from, failure_of_answer, missing_key
-from everturn.activities.models.overflow import says_overflow, says_rate_limit
 from everturn.activities.models.providers import key_variable
 from everturn.activities.models.retry_after import MAX_RETRY_AFTER, retry_after
 from everturn.activities.models.secrets import HIDDEN, scrub
 from everturn.activities.scripted.scenarios.failures import OVERFLOWS
+from everturn.hooks.overflow import says_overflow, says_rate_limit
 
 
 class ProviderError(Exception):

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import re
+from typing import Final
 
+RATE_LIMITED: Final = 429
 _RATE_LIMIT = re.compile(
     r"per[ -](?:minute|min|day|hour|second)|\b[TR]P[MD]\b|rate[ _-]?limit|too many requests|quota", re.IGNORECASE
 )
@@ -32,3 +34,15 @@ def says_rate_limit(text: str) -> bool:
 def says_overflow(text: str) -> bool:
     """Whether an error says that the prompt exceeds the model's context. Too many tokens per minute is a rate limit."""
     return _OVERFLOW.search(text) is not None and not says_rate_limit(text)
+
+
+def default_context_overflow_classifier(error: Exception | str) -> str | None:
+    """For `classify_chat_error`: "context_overflow" if the error says that the prompt is too long for the model.
+
+    Knows the words of Anthropic, OpenAI, Google, Bedrock, Mistral, Cohere, vLLM, llama.cpp and Ollama. A 429, or words
+    about tokens per time, is never an overflow.
+    """
+    if getattr(error, "status_code", None) == RATE_LIMITED:
+        return None
+    by_class = type(error).__name__ == "ContextWindowExceededError"
+    return "context_overflow" if by_class or says_overflow(str(error)) else None
