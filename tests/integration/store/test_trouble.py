@@ -32,22 +32,12 @@ def cut(service: PostgresService, url: str, query: str = "%") -> int:
     return int(found[0])
 
 
-@pytest.fixture
-def only_postgres(store_url: str, postgres: PostgresService) -> PostgresService:
-    if store_url.startswith("sqlite"):
-        pytest.skip("about connections to a server")
-    return postgres
+about_postgres = pytest.mark.parametrize("store_url", ["postgresql"], indirect=True)
+about_sqlite = pytest.mark.parametrize("store_url", ["sqlite"], indirect=True)
 
 
-@pytest.fixture
-def only_sqlite(store_url: str) -> None:
-    if not store_url.startswith("sqlite"):
-        pytest.skip("about SQLite's file lock")
-
-
-async def test_writes_wait_for_a_file_that_another_process_has_locked(
-    only_sqlite: None, store: Store, store_url: str
-) -> None:
+@about_sqlite
+async def test_writes_wait_for_a_file_that_another_process_has_locked(store: Store, store_url: str) -> None:
     await store.begin(admission())
     await store.open_step("r0", 0, activity="m", try_=1)
     tail = asyncio.create_task(chunks(store))
@@ -68,8 +58,9 @@ async def test_writes_wait_for_a_file_that_another_process_has_locked(
     await locker.wait()
 
 
+@about_sqlite
 async def test_a_lock_that_stays_ends_in_a_clear_error(
-    only_sqlite: None, store: Store, store_url: str, monkeypatch: pytest.MonkeyPatch
+    store: Store, store_url: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     await store.begin(admission())
     locker = await start("lock", store_url, "30")
@@ -87,13 +78,14 @@ async def test_a_lock_that_stays_ends_in_a_clear_error(
     await store.merge_state("r0", {"now": "it works"})
 
 
+@about_postgres
 async def test_every_write_survives_connections_that_are_cut(
-    only_postgres: PostgresService, store: Store, store_url: str
+    postgres: PostgresService, store: Store, store_url: str
 ) -> None:
     tails = [asyncio.create_task(chunks(store, f"r{n}")) for n in range(20)]
     turns = [asyncio.create_task(_whole_turn(store, f"r{n}", f"t{n}")) for n in range(20)]
     while not all(turn.done() for turn in turns):
-        cut(only_postgres, store_url)
+        cut(postgres, store_url)
         await asyncio.sleep(0.15)
     await asyncio.gather(*turns)
     for found in await asyncio.gather(*tails):
@@ -118,16 +110,17 @@ async def _whole_turn(store: Store, request_id: str, thread_id: str) -> None:
     assert (ended.status, ended.steps) == ("completed", 1)
 
 
+@about_postgres
 async def test_the_listener_comes_back_after_it_was_cut(
-    only_postgres: PostgresService, store: Store, store_url: str
+    postgres: PostgresService, store: Store, store_url: str
 ) -> None:
     await store.begin(admission())
     other = await Store.open(store_url)
     tail = asyncio.create_task(chunks(other))
-    await _until_listening(only_postgres, store_url)
-    assert cut(only_postgres, store_url, "LISTEN%") == 1
+    await _until_listening(postgres, store_url)
+    assert cut(postgres, store_url, "LISTEN%") == 1
     await store.append(EventBatch("r0", [Event("data-x", {"n": 1})]))
-    await _until_listening(only_postgres, store_url)
+    await _until_listening(postgres, store_url)
     begun = time.monotonic()
     await end(store)
     assert [c.type for c in await tail] == ["start", "data-x", "finish"]
@@ -158,15 +151,16 @@ async def test_a_group_that_was_committed_unknowingly_is_not_written_twice(store
     assert [c.type for c in await chunks(store)] == ["start", "data-x", "finish"]
 
 
-async def test_reads_of_a_store_that_vanished_fail_in_time(only_postgres: PostgresService, store_url: str) -> None:
+@about_postgres
+async def test_reads_of_a_store_that_vanished_fail_in_time(postgres: PostgresService, store_url: str) -> None:
     store = await Store.open(store_url, timeout=1.0)
     await run_turn(store)
     waiting = asyncio.create_task(store.wait_end("r9"))
     await asyncio.sleep(0.2)
-    with only_postgres.connect() as connection:
+    with postgres.connect() as connection:
         name = sql.Identifier(database_of(store_url))
         connection.execute(sql.SQL("ALTER DATABASE {} ALLOW_CONNECTIONS false").format(name))
-        cut(only_postgres, store_url)
+        cut(postgres, store_url)
         try:
             begun = time.monotonic()
             with pytest.raises(StoreUnavailable, match="not currently accepting connections"):
