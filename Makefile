@@ -7,7 +7,7 @@ STAMP := $(VENV)/.everturn-installed
 LOCAL_MODEL := $(VENV)/.everturn-local-model
 
 .DEFAULT_GOAL := help
-.PHONY: help setup check test demo bench local-model lock clean
+.PHONY: help setup check test demo bench conformance local-model lock clean
 
 help:  ## Show these targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-12s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -31,13 +31,17 @@ check: setup  ## Lint, format, types, import rules
 test: check local-model  ## Check, then run all tests
 	$(BIN)/pytest
 
+conformance: setup  ## Every name of the turn lifecycle with pass, fail or missing; fails unless all pass
+	$(BIN)/python -m tests.conformance
+
 demo: setup  ## Temporal with Web UI, a worker with the sample agent, and a chat in this terminal
 	$(BIN)/everturn demo
 
-bench: setup  ## Measure turns against a plain loop, the stop button, model lanes and the store; takes minutes
+bench: setup  ## Measure turns against a plain loop, the stop button, hooks, model lanes and the store; takes minutes
 	$(BIN)/python -m benchmarks.turns
 	$(BIN)/python -m benchmarks.cancel_latency
 	$(BIN)/python -m benchmarks.lanes
+	$(BIN)/python -m benchmarks.hooks
 	folder=$$(mktemp -d) && $(BIN)/python -m benchmarks.store "sqlite:///$$folder/store.db"; code=$$?; rm -rf "$$folder"; exit $$code
 
 local-model: $(LOCAL_MODEL)  ## Install a small real model for `everturn demo --model local` (93 MB); no key needed
