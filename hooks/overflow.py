@@ -42,7 +42,9 @@ def default_context_overflow_classifier(error: Exception | str) -> str | None:
     Knows the words of Anthropic, OpenAI, Google, Bedrock, Mistral, Cohere, vLLM, llama.cpp and Ollama. A 429, or words
     about tokens per time, is never an overflow.
     """
-    if getattr(error, "status_code", None) == RATE_LIMITED:
+    if RATE_LIMITED in (getattr(error, "status_code", None), getattr(error, "status", None)):
         return None
     by_class = type(error).__name__ == "ContextWindowExceededError"
-    return "context_overflow" if by_class or says_overflow(str(error)) else None
+    # What hooks are given has the provider's own text apart from the sentence that clients may see.
+    text = f"{error} {getattr(error, 'detail', '')}"
+    return "context_overflow" if by_class or says_overflow(text) else None

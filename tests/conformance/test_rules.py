@@ -6,10 +6,10 @@ from typing import Any
 
 from temporalio.client import Client
 
-from everturn import Agent, Allow, TurnConfig, tool
+from everturn import Agent, Allow, TurnConfig, default_context_overflow_classifier, tool
 from everturn.hooks.points import HOOK_POINTS
 from everturn.hooks.session import Compacted, Session
-from everturn.testing import Crash, call, run_turn, running
+from everturn.testing import Crash, ModelError, call, run_turn, running
 from tests.integration.hooks.authors import add, hooks
 
 
@@ -105,3 +105,16 @@ async def test_max_input_tokens_compacts_the_thread_ahead_of_the_provider(client
     assert compacted[0].tokens_before > 540
     assert compacted[0].summary == "First call."
     assert "Second call." in texts, "the step came after the summary"
+
+
+async def test_the_overflow_classifier_knows_what_a_classifier_of_the_agent_is_given(client: Client) -> None:
+    told: list[Any] = []
+
+    async def classify_chat_error(self: object, error: Exception, ctx: Any) -> str | None:
+        told.append(default_context_overflow_classifier(error))
+        return "fatal"
+
+    words = "This model's maximum context length is 100 tokens. However, your messages resulted in 200 tokens."
+    for script in (ModelError(400, words), ModelError(after="Some", message=words), ModelError(429, words)):
+        await run_turn(agent_with(classify_chat_error=classify_chat_error), "hi", model=script, client=client)
+    assert told == ["context_overflow", "context_overflow", None]
