@@ -7,6 +7,7 @@ shuts down, or Temporal has given the attempt up.
 from __future__ import annotations
 
 import asyncio
+from collections import OrderedDict
 from collections.abc import AsyncGenerator, Coroutine, Generator
 from contextlib import asynccontextmanager, contextmanager
 from datetime import timedelta
@@ -22,6 +23,10 @@ Why = Literal["cancel", "shutdown", "lost"]
 
 HEARTBEAT_EVERY: Final = 1.0
 """Seconds. A cancel that comes by way of Temporal arrives with the answer to a heartbeat."""
+
+
+REMEMBERED: Final = 10_000
+"""Turns whose interruption is remembered; a turn that was cancelled never runs another step."""
 
 
 class Interrupted(Exception):
@@ -42,11 +47,14 @@ class RunningWork:
 
     def __init__(self) -> None:
         self._flags: dict[str, list[CancelFlag]] = {}
+        self._interrupted: OrderedDict[str, None] = OrderedDict()
 
     @contextmanager
     def enter(self, request_id: str) -> Generator[CancelFlag]:
-        """The flag that `interrupt` sets while the block runs."""
+        """The flag that `interrupt` sets while the block runs, or has set for this turn before it."""
         flag = CancelFlag()
+        if request_id in self._interrupted:
+            flag.set()
         flags = self._flags.setdefault(request_id, [])
         flags.append(flag)
         try:
@@ -57,7 +65,13 @@ class RunningWork:
                 self._flags.pop(request_id, None)
 
     def interrupt(self, request_id: str) -> bool:
-        """Sets the flags of everything that runs for this turn; False if nothing does."""
+        """Sets the flags of everything that runs for this turn, or is about to; False if nothing runs yet.
+
+        A cancel may overtake the step that it is meant for, on the way from Temporal to this process.
+        """
+        self._interrupted[request_id] = None
+        if len(self._interrupted) > REMEMBERED:
+            self._interrupted.popitem(last=False)
         flags = self._flags.get(request_id, [])
         for flag in flags:
             flag.set()

@@ -151,6 +151,8 @@ class TurnWorkflow:
             end = await self._shown(end)
         if end.foreign:
             return self._unstored(end)
+        if self._arrows.stopping and end.status == "completed":  # its last step was faster than the accepted cancel
+            end = LoopEnd("aborted", "cancelled")
         outcome = await self._finish(end)
         self._view.ended(outcome)
         if self._turn.indexed:

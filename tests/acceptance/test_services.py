@@ -25,7 +25,7 @@ async def test_server_says_where_it_is_and_leaves_when_told_to(bare: CommandLine
 
 async def test_a_second_server_on_the_same_state_is_refused_and_names_the_first(bare: CommandLine) -> None:
     async with await bare.start("server", "--no-ui") as first:
-        address = (await first.says(r"Temporal +(\S+)")).group(1)
+        address = (await first.says(r"Temporal +(\S+:\d+)")).group(1)
         second = await bare.run("server", "--no-ui")
         assert second.code == 3
         assert f"at {address}); stop it" in second.errors

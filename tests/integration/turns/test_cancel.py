@@ -310,3 +310,14 @@ async def test_closing_a_stream_is_not_a_stop(start_lab: StartLab, scripted_serv
         await lab.until(turn, "text-delta")
         result = await turn.result(20)
         assert (result.status, result.text.split()[-1]) == ("completed", "w0030")
+
+
+@pytest.mark.parametrize("number", range(8))
+async def test_a_turn_told_to_stop_right_after_it_was_sent_ends_aborted(
+    start_lab: StartLab, scripted_server: ScriptedModelServer, number: int
+) -> None:
+    async with start_lab(make_agent(scripted_server)) as lab:
+        turn = await lab.submit(lab.thread(), "[[text tokens=30 delay_ms=10]]")
+        await asyncio.sleep(number * 0.01)  # the cancel meets the turn in another phase each time
+        assert await turn.cancel() == "cancelled"
+        assert (await turn.result(20)).status == "aborted"
