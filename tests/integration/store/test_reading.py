@@ -120,7 +120,8 @@ async def test_a_thread_of_ten_thousand_messages_and_5_mb_loads_fast(store: Stor
         for n in range(10_000)
     ]
     with create_engine(parse_address(store_url).url, poolclass=NullPool).begin() as connection:
-        connection.execute(insert(threads).values(thread_id="t", last_position=10_000, created_at=created_at))
+        counters = {"last_position": 10_000, "summary_from": 0, "summary_upto": 0}
+        connection.execute(insert(threads).values(thread_id="t", created_at=created_at, **counters))
         connection.execute(insert(messages), long)
     assert (await store.begin(admission())).outcome == "run"
     prompt = await store.load_prompt("r0")
