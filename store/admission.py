@@ -111,14 +111,14 @@ _COUNTERS = (
 def _over(turn: AnyRow, admission: Admission) -> Admitted:
     # The run that was refused may ask again when the answer got lost; any other run learns that the turn is over.
     if turn.error_type == BUSY and turn.run_id == admission.run_id:
-        return Admitted("busy")
+        return Admitted("busy", manifest=turn.manifest or {})
     return Admitted("known", manifest=turn.manifest or {})
 
 
 def _claim(connection: Connection, thread: AnyRow, turn: AnyRow, admission: Admission, asked_at: datetime) -> Admitted:
     """A turn that has not run yet asks for the thread."""
     if admission.withdrawn:
-        return Admitted("withdrawn")
+        return Admitted("withdrawn", manifest=turn.manifest or {})
     behind = _blocker(connection, thread, turn, admission)
     if behind is None:
         return _run(connection, thread, turn, admission, asked_at)
@@ -169,7 +169,7 @@ def _refuse(connection: Connection, thread: AnyRow, turn: AnyRow, behind: str, a
     log = EventLog(turn.request_id, turn.last_seq)
     log.add(Event(ERROR, {"type": error.type, "errorText": error.message}))
     log.save(connection, status="dropped", ended_at=asked_at, **error_values(error))
-    return Admitted("busy", behind=behind)
+    return Admitted("busy", behind=behind, manifest=turn.manifest or {})
 
 
 def _run(connection: Connection, thread: AnyRow, turn: AnyRow, admission: Admission, asked_at: datetime) -> Admitted:

@@ -145,3 +145,26 @@ async def test_on_turn_end_sees_every_ending(start_lab: StartLab, scripted_serve
         queued.request_id: ("aborted", "cancelled", None),
     }
     assert sorted(responses) == sorted([completed.request_id, blocked.request_id, aborted.request_id])
+
+
+async def test_on_turn_end_sees_a_turn_that_was_cancelled_before_any_worker_ran(
+    start_lab: StartLab, scripted_server: ScriptedModelServer
+) -> None:
+    ends: dict[str, str] = {}
+
+    class Watching(Agent):
+        def on_turn_end(self, result: Any) -> None:
+            ends[result.request_id] = result.status
+
+    agent = make_agent(scripted_server, base=Watching)
+    async with start_lab(agent) as lab:
+        await lab.workers[0].shutdown()
+        turn = await lab.submit(lab.thread(), "[[say text=never]]")
+        assert await turn.cancel() == "cancelled"
+    async with start_lab(agent):
+
+        async def ended() -> bool:
+            return turn.request_id in ends
+
+        await eventually(ended, "the withdrawn turn ended", 20)
+    assert ends == {turn.request_id: "aborted"}
