@@ -19,7 +19,8 @@ async def test_make_demo_in_a_fresh_clone_plays_a_conversation(tmp_path: Path) -
     output = await _run(clone, "make", "demo")
     assert "> What is the status of order 1001?" in output
     assert '→ order_status(order_id="1001") = ' in output
-    assert "shipped" in output.splitlines()[-3]
+    assert "order_status says: found yes" in output
+    assert "shipped" in output
     assert "Web UI, while the demo runs: http://127.0.0.1:" in output
 
 
@@ -28,7 +29,7 @@ async def _run(folder: Path, *command: str) -> str:
     process = await asyncio.create_subprocess_exec(
         *command,
         cwd=folder,
-        env=clean_environment({}),
+        env={name: value for name, value in clean_environment({}).items() if not name.startswith(("MAKE", "MFLAGS"))},
         stdin=asyncio.subprocess.DEVNULL,
         stdout=asyncio.subprocess.PIPE,
         stderr=asyncio.subprocess.STDOUT,
