@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import inspect
 from collections.abc import Sequence
 from contextlib import aclosing
@@ -19,7 +20,7 @@ from everturn.activities.models.tokens import estimate_tokens
 from everturn.activities.models.truncation import truncated
 from everturn.activities.models.types import ModelRequest
 from everturn.activities.payloads import CompactDone, CompactInput, activity_name
-from everturn.activities.running import Interrupted, stopped_here, until_interrupted
+from everturn.activities.running import Interrupted, beating, stopped_here, until_interrupted
 from everturn.activities.services import Activities
 from everturn.hooks.agent import Model
 from everturn.hooks.registry import RegisteredAgent
@@ -36,6 +37,8 @@ PIECE_TOKENS: Final = 6000
 """A long middle is summarised piece by piece, each small enough for any model in use."""
 SUMMARY_TOKENS: Final = 800
 FOLDED: Final = Truncation(keep_last=1, tool_output=500, text=4000)
+CALLBACK_TIMEOUT: Final = 30.0
+"""Seconds that one `on_compaction` callback may take; the turn waits for it."""
 INSTRUCTIONS: Final = (
     "You keep the memory of a conversation. Write one summary that replaces the messages below: facts, names, "
     "numbers, decisions, open questions and results of tools, in their order. At most 300 words. Add nothing."
@@ -80,7 +83,8 @@ class CompactActivities(Activities):
         if after >= plan.before:
             return CompactDone(shortened=False)
         await self._fold(given, material, plan, summary, after)
-        await self._tell(agent, Compacted(material.turn.thread_id, summary, len(plan.middle), plan.before, after))
+        async with beating():
+            await self._tell(agent, Compacted(material.turn.thread_id, summary, len(plan.middle), plan.before, after))
         return CompactDone(shortened=True, tokens_before=plan.before, tokens_after=after)
 
     async def _fold(self, given: CompactInput, material: PromptMaterial, plan: _Plan, summary: str, after: int) -> None:
@@ -126,7 +130,8 @@ class CompactActivities(Activities):
             try:
                 answer = callback(facts)
                 if inspect.isawaitable(answer):
-                    await answer
+                    async with asyncio.timeout(CALLBACK_TIMEOUT):
+                        await answer
             except Exception:
                 activity.logger.exception("an on_compaction callback of agent %r raised", agent.name)
 

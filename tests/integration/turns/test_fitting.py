@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from typing import Any
 
 import pytest
@@ -115,3 +116,21 @@ async def test_a_session_that_cannot_be_configured_fails_the_worker_start_and_na
     with pytest.raises(InvalidAgent, match=r"agent 'agent'.*tokens must be 1 or more"):
         async with start_lab(make_agent(scripted_server, base=base)):
             pass
+
+
+async def test_a_slow_compaction_callback_does_not_lose_the_step(
+    start_lab: StartLab, scripted_server: ScriptedModelServer
+) -> None:
+    told: list[int] = []
+
+    async def slow(facts: Compacted) -> None:
+        await asyncio.sleep(7)  # longer than Temporal waits for a heartbeat
+        told.append(facts.folded)
+
+    base = configured(lambda session: session.on_compaction(slow))
+    async with start_lab(make_agent(scripted_server, base=base)) as lab:
+        thread = lab.thread()
+        await talk(lab, thread, 6)
+        result = await lab.run(thread, f"[[overflow limit=9000]] slow question of {thread}")
+        assert result.status == "completed"
+        assert len(told) == 1
