@@ -89,6 +89,7 @@ def _new_turn(admission: Admission) -> JsonDict:
         "body": admission.body,
         "manifest": admission.manifest,
         "submitted_at": from_epoch(admission.submitted_at),
+        "principal_id": admission.principal.id if admission.principal else None,
         "events_pruned": False,
         **dict.fromkeys(_COUNTERS, 0),
     }
@@ -103,6 +104,7 @@ _COUNTERS = (
     "attempts_failed",
     "first_part",
     "prompt_position",
+    "model_ms",
     "current_attempt",
     "last_seq",
 )

@@ -86,13 +86,16 @@ def get_call(connection: Connection, request_id: str, tool_call_id: str) -> Tool
     return call_of(_find(connection, request_id, tool_call_id))
 
 
-def amend_call(connection: Connection, request_id: str, tool_call_id: str, new_input: JsonDict) -> None:
+def amend_call(
+    connection: Connection, request_id: str, tool_call_id: str, new_input: JsonDict, run_input: JsonDict | None = None
+) -> None:
     """Replaces the arguments of a call that has not run yet. Raises TurnNotFound; BadInput for an unknown call."""
     lock_turn(connection, request_id)
     row = _find(connection, request_id, tool_call_id)
     if row.state == "requested":
         asked = row.model_input if row.model_input is not None else row.input
-        _update(connection, request_id, tool_call_id, {"input": new_input, "model_input": asked})
+        new = {"input": new_input, "model_input": asked, "run_input": run_input}
+        _update(connection, request_id, tool_call_id, new)
 
 
 def release_call(connection: Connection, request_id: str, tool_call_id: str, retries: int) -> int:

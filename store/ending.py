@@ -117,7 +117,7 @@ def _interrupt_calls(connection: Connection, turn: AnyRow, log: EventLog, ended_
     rows = connection.execute(_OPEN_CALLS, {"turn": turn.request_id}).all()
     if not rows:
         return
-    closed = {"state": "interrupted", "error": INTERRUPTED, "settled_at": ended_at}
+    closed = {"state": "interrupted", "error": INTERRUPTED, "settled_at": ended_at, "run_input": None}
     connection.execute(update(tool_calls).where(_IS_OPEN), {"turn": turn.request_id, **closed})
     for row in rows:
         log.add(Event(TOOL_OUTPUT_ERROR, {"toolCallId": row.tool_call_id, "errorText": INTERRUPTED}), step=row.step)

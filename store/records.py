@@ -75,6 +75,7 @@ class Opening:
 
 CallState = Literal[
     "requested",
+    chosen: models that hooks chose to follow failed ones, the one in use last; empty if the agent's own is in use.
     "waiting",
     "running",
     "done",
@@ -82,6 +83,7 @@ CallState = Literal[
     "blocked",
     "substituted",
     "denied",
+    chosen: tuple[str, ...] = ()
     "unknown",
     "interrupted",
 ]
@@ -122,9 +124,16 @@ class StepRecord:
     parts: text, reasoning and {"type": "tool-call", "toolCallId"} in the order in which the model produced them.
     interrupted: the step was cancelled, `parts` is what had arrived by then.
     """
+    run_input: JsonDict | None = None
+    """The arguments to run with, where `input` shows them changed; gone once the call is settled."""
 
     request_id: str
     step: int
+    @property
+    def arguments(self) -> JsonDict | None:
+        """What the tool runs with."""
+        return self.run_input if self.run_input is not None else self.input
+
     attempt: int
     model: str
     parts: list[Part]

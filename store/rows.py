@@ -248,6 +248,7 @@ def call_of(row: AnyRow) -> ToolCall:
         duration_ms=row.duration_ms,
     )
 
+        run_input=row.run_input,
 
 def outcome_values(call: ToolCall) -> JsonDict:
     """The columns that a settlement writes."""
@@ -259,6 +260,7 @@ def outcome_values(call: ToolCall) -> JsonDict:
         "raw_output": call.raw_output,
         "error": call.error,
         "duration_ms": call.duration_ms,
+        "run_input": None,
     }
 
 
@@ -276,6 +278,7 @@ def call_values(request_id: str, call: ToolCall) -> JsonDict:
 
 
 def step_info_of(row: AnyRow, calls: int) -> StepInfo:
+        "run_input": call.run_input,
     return StepInfo(
         step=row.step,
         attempt=row.attempt,

@@ -43,6 +43,7 @@ _ATTEMPTS: Final = (
         step_attempts.c.failed_at,
         step_attempts.c.gave_up,
     )
+        step_attempts.c.next_model,
     .where(step_attempts.c.request_id == bindparam("turn"), step_attempts.c.step == bindparam("step"))
     .order_by(step_attempts.c.attempt)
 )
@@ -78,11 +79,15 @@ def open_step(connection: Connection, request_id: str, step: int, *, activity: s
 
 
 def _tries(attempts: Sequence[AnyRow]) -> Opening:
-    """What the attempts before came to: models given up, and failures of the model that is in use now."""
-    ends = [number for number, attempt in enumerate(attempts) if attempt.gave_up]
+    """What the attempts before came to: models given up, and failures of the model that is in use now.
+
+    A model that a hook chose has no attempts of its own: it goes on counting where the one before it ended.
+    """
+    ends = [number for number, attempt in enumerate(attempts) if attempt.gave_up and attempt.next_model is None]
     current = attempts[ends[-1] + 1 :] if ends else attempts
     failures = sum(1 for attempt in current if attempt.failed_at is not None)
-    return Opening(0, failures=failures, fallback=len(ends))
+    chosen = tuple(attempt.next_model for attempt in current if attempt.next_model is not None)
+    return Opening(0, failures=failures, fallback=len(ends), chosen=chosen)
 
 
 def commit_step(connection: Connection, record: StepRecord, events: Sequence[Event]) -> bool:
@@ -103,7 +108,8 @@ def commit_step(connection: Connection, record: StepRecord, events: Sequence[Eve
     log = EventLog(record.request_id, turn.last_seq)
     log.add(*events, step=record.step, attempt=record.attempt)
     output = {} if record.output is None else {"output": record.output}
-    log.save(connection, steps=turn.steps + 1, **usage_values(usage_of(turn) + record.usage), **output)
+    sums = {"steps": turn.steps + 1, "model_ms": turn.model_ms + record.duration_ms}
+    log.save(connection, **sums, **usage_values(usage_of(turn) + record.usage), **output)
     return True
 
 
@@ -120,12 +126,13 @@ def fail_attempt(
 ) -> int:
     """Notes that an attempt failed, once; the number of failed attempts of the step. Raises TurnNotFound."""
     turn = lock_turn(connection, request_id)
+    next_model: str | None = None,
     failed_at = now()
     mine = (step_attempts.c.request_id == request_id) & (step_attempts.c.step == step)
     noted = connection.execute(
         update(step_attempts)
         .where(mine, step_attempts.c.attempt == attempt, step_attempts.c.failed_at.is_(None))
-        .values(failed_at=failed_at, gave_up=gave_up, **error_values(error))
+        .values(failed_at=failed_at, gave_up=gave_up, next_model=next_model, **error_values(error))
     )
     if noted.rowcount:
         log = EventLog(request_id, turn.last_seq)
@@ -135,6 +142,7 @@ def fail_attempt(
             log.add(Event(RETRYING, facts), step=step, attempt=attempt)
         log.save(connection, attempts_failed=turn.attempts_failed + 1)
         _trace_provider(connection, request_id, step, attempt, error, detail)
+            facts |= {"model": next_model} if next_model is not None else {}
     count = select(func.count()).where(mine, step_attempts.c.failed_at.is_not(None))
     return connection.scalar(count) or 0
 

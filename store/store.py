@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import AsyncIterator, Callable, Sequence
+from datetime import datetime
 from functools import partial
 from typing import Final, Self, TypeVar
 
@@ -12,7 +13,7 @@ from sqlalchemy import Connection
 from everturn.chunks import Chunk, Event
 from everturn.messages import Message, Part
 from everturn.store import admission as admissions
-from everturn.store import calls, code, ending, prompts, pruning, reading, schema, steps, traces, waits
+from everturn.store import calls, code, ending, prompts, pruning, reading, schema, steps, traces, usage, waits
 from everturn.store.address import Address, parse_address
 from everturn.store.columns import now
 from everturn.store.events import prepare_batch
@@ -41,7 +42,7 @@ from everturn.store.records import (
 from everturn.store.tail import follow, until_over
 from everturn.store.transactions import Transactions
 from everturn.store.writer import StreamWriter
-from everturn.turns import JsonDict, PendingCall, TurnError, TurnInfo, TurnSummary
+from everturn.turns import JsonDict, PendingCall, TurnError, TurnInfo, TurnSummary, UsageScope, UsageSum
 
 DEFAULT_FLUSH: Final = 0.03
 DEFAULT_TIMEOUT: Final = 8.0
@@ -137,6 +138,15 @@ class Store:
         """The visible transcript (without times) and the turn's finished steps. Raises TurnNotFound."""
         return await self._transactions.read(partial(prompts.load_prompt, request_id=request_id))
 
+    async def usage_sum(self, request_id: str, scope: UsageScope, since: datetime | None = None) -> UsageSum:
+        """What the turns of this turn's thread, or of its user, have used, itself included. Raises TurnNotFound.
+
+        since: only turns that were submitted then or later.
+        """
+        return await self._transactions.read(
+            partial(usage.usage_sum, request_id=request_id, scope=scope, since=since), patience=self._timeout
+        )
+
     async def save_decision(
         self, request_id: str, *, config: JsonDict | None, state: JsonDict | None, hook_error: str | None
     ) -> None:
@@ -180,13 +190,21 @@ class Store:
         retry_in: float | None,
         detail: str,
         gave_up: bool = False,
+        next_model: str | None = None,
     ) -> int:
         """Notes that an attempt failed; the number of failed attempts of the step. Raises TurnNotFound.
 
         retry_in: seconds until the next attempt, None if there is none. detail: the provider's own text, for the trace.
-        gave_up: the next attempt goes to another model.
+        gave_up: the next attempt goes to another model: to next_model, or else to the next of the agent's own.
         """
-        work = partial(steps.fail_attempt, error=error, retry_in=retry_in, detail=detail, gave_up=gave_up)
+        work = partial(
+            steps.fail_attempt,
+            error=error,
+            retry_in=retry_in,
+            detail=detail,
+            gave_up=gave_up,
+            next_model=next_model,
+        )
         return await self._write_for(request_id, work, request_id, step, attempt)
 
     async def open_call(
@@ -207,9 +225,14 @@ class Store:
             partial(calls.get_call, request_id=request_id, tool_call_id=tool_call_id), patience=self._timeout
         )
 
-    async def amend_call(self, request_id: str, tool_call_id: str, new_input: JsonDict) -> None:
-        """Replaces the arguments of a call that has not run; the model's own stay in `model_input`."""
-        await self._write(calls.amend_call, request_id, tool_call_id, new_input)
+    async def amend_call(
+        self, request_id: str, tool_call_id: str, new_input: JsonDict, run_input: JsonDict | None = None
+    ) -> None:
+        """Replaces the arguments of a call that has not run; the model's own stay in `model_input`.
+
+        run_input: what to run it with, where new_input shows that changed.
+        """
+        await self._write(calls.amend_call, request_id, tool_call_id, new_input, run_input)
 
     async def release_call(self, request_id: str, tool_call_id: str, retries: int) -> int:
         """Counts a failed run and, while at most `retries` failed, lets the tool run again; the number of failures."""
@@ -223,9 +246,14 @@ class Store:
         """Lets a call and its turn wait for somebody; False if they are over. Raises TurnNotFound."""
         return await self._write_for(request_id, waits.open_wait, request_id, wait, events)
 
-    async def approve_wait(self, request_id: str, tool_call_id: str, new_input: JsonDict | None) -> ToolCall:
-        """Lets a waiting call run, with other arguments if given. Raises TurnNotFound, BadInput for an unknown call."""
-        return await self._write(waits.approve_wait, request_id, tool_call_id, new_input)
+    async def approve_wait(
+        self, request_id: str, tool_call_id: str, new_input: JsonDict | None, run_input: JsonDict | None = None
+    ) -> ToolCall:
+        """Lets a waiting call run, with other arguments if given. Raises TurnNotFound, BadInput for an unknown call.
+
+        run_input: what to run it with, where new_input shows that changed.
+        """
+        return await self._write(waits.approve_wait, request_id, tool_call_id, new_input, run_input)
 
     # The stream
 

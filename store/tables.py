@@ -68,7 +68,8 @@ class Turn(Base, table=True):
     last_seq: number of its newest stream event. current_step, current_attempt: the newest opening, a fence.
     prompt_position: the newest message that its prompt may contain. message_id: its stored message, or the one that it
     continues. first_part: where its parts begin in that message, not 0 only if it continues one. events_pruned: its
-    stream events are gone, except the last. code_version: of the agent's turn code, 0 if there was none.
+    stream events are gone, except the last. code_version: of the agent's turn code, 0 if there was none. principal_id:
+    the id in `principal`, to sum up what a user has used. model_ms: what the model calls of its steps took, summed up.
     """
 
     __tablename__: ClassVar[Any] = "turns"
@@ -76,6 +77,7 @@ class Turn(Base, table=True):
         Index("ix_turns_thread_submitted", "thread_id", "submitted_at"),
         Index("ix_turns_status_submitted", "status", "submitted_at"),
         Index("ix_turns_submitted", "submitted_at"),
+        Index("ix_turns_principal_submitted", "principal_id", "tenant_id", "submitted_at"),
         Index(
             "ix_turns_unpruned",
             "ended_at",
@@ -96,6 +98,7 @@ class Turn(Base, table=True):
     after_request_id: str | None = Field(default=None, sa_column=Column(Text))
     tenant_id: str | None = Field(default=None, sa_column=Column(Text))
     principal: dict[str, Any] | None = Field(default=None, sa_column=Column(json_type()))
+    principal_id: str | None = Field(default=None, sa_column=Column(Text))
     body: dict[str, Any] | None = Field(default=None, sa_column=Column(json_type()))
     manifest: dict[str, Any] | None = Field(default=None, sa_column=Column(json_type()))
     config: dict[str, Any] | None = Field(default=None, sa_column=Column(json_type()))
@@ -111,6 +114,7 @@ class Turn(Base, table=True):
     cached_tokens: int = Field(default=0, sa_column=_count())
     reasoning_tokens: int = Field(default=0, sa_column=_count())
     cost: float | None = Field(default=None, sa_column=Column(Double))
+    model_ms: int = Field(default=0, sa_column=_count())
     error_type: str | None = Field(default=None, sa_column=Column(CleanText))
     error_message: str | None = Field(default=None, sa_column=Column(CleanText))
     before_turn_hook_error: str | None = Field(default=None, sa_column=Column(CleanText))
@@ -168,7 +172,8 @@ class Step(Base, table=True):
 
 class StepAttempt(Base, table=True):
     """One try of a step, opened before the model is called. activity and activity_try: which execution opened it.
-    gave_up: its failure was the last of its model; the next try goes to another one."""
+    gave_up: its failure was the last of its model; the next try goes to another one. next_model: the one that a hook
+    chose for that, NULL for the next of the agent's own."""
 
     __tablename__: ClassVar[Any] = "step_attempts"
 
@@ -182,11 +187,13 @@ class StepAttempt(Base, table=True):
     error_type: str | None = Field(default=None, sa_column=Column(CleanText))
     error_message: str | None = Field(default=None, sa_column=Column(CleanText))
     gave_up: bool = Field(default=False, sa_column=Column(Boolean, nullable=False))
+    next_model: str | None = Field(default=None, sa_column=Column(Text))
 
 
 class StoredCall(Base, table=True):
     """One tool call. number: its place among the calls of its step. failures: runs that failed and were repeated.
-    presented: after_tool_call has had its say on what is shown. wait_…: for what, why, and until when it waits."""
+    presented: after_tool_call has had its say on what is shown. wait_…: for what, why, and until when it waits.
+    run_input: the arguments to run with, where `input` shows them changed; NULL again once the call is settled."""
 
     __tablename__: ClassVar[Any] = "tool_calls"
     __table_args__ = (
@@ -207,6 +214,7 @@ class StoredCall(Base, table=True):
     input: dict[str, Any] | None = Field(default=None, sa_column=Column(json_type()))
     raw_input: str | None = Field(default=None, sa_column=Column(CleanText))
     model_input: dict[str, Any] | None = Field(default=None, sa_column=Column(json_type()))
+    run_input: dict[str, Any] | None = Field(default=None, sa_column=Column(json_type()))
     output: Any = Field(default=None, sa_column=Column(json_type()))
     raw_output: Any = Field(default=None, sa_column=Column(json_type()))
     error: str | None = Field(default=None, sa_column=Column(CleanText))

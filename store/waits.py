@@ -39,7 +39,13 @@ def open_wait(connection: Connection, request_id: str, wait: CallWait, events: S
     return True
 
 
-def approve_wait(connection: Connection, request_id: str, tool_call_id: str, new_input: JsonDict | None) -> ToolCall:
+def approve_wait(
+    connection: Connection,
+    request_id: str,
+    tool_call_id: str,
+    new_input: JsonDict | None,
+    run_input: JsonDict | None = None,
+) -> ToolCall:
     """Lets a waiting call run, with other arguments if given; the call. A call that does not wait stays as it is."""
     turn = lock_turn(connection, request_id)
     call = get_call(connection, request_id, tool_call_id)
@@ -47,7 +53,8 @@ def approve_wait(connection: Connection, request_id: str, tool_call_id: str, new
         return call
     values: JsonDict = {"state": "requested"}
     if new_input is not None:
-        values |= {"input": new_input, "model_input": call.model_input if call.model_input is not None else call.input}
+        asked = call.model_input if call.model_input is not None else call.input
+        values |= {"input": new_input, "model_input": asked, "run_input": run_input}
     _update_call(connection, request_id, tool_call_id, values)
     resume(connection, turn)
     return get_call(connection, request_id, tool_call_id)

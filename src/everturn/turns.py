@@ -13,6 +13,7 @@ Policy = Literal["queue", "reject"]
 Trigger = Literal["submit", "continue"]
 CancelOutcome = Literal["cancelled", "already_terminal", "not_found"]
 WaitKind = Literal["approval", "client_tool"]
+UsageScope = Literal["thread", "user"]
 WaitOutcome = Literal["accepted", "already_resolved", "not_found"]
 
 TERMINAL: Final = frozenset({"completed", "error", "aborted", "blocked", "dropped", "superseded"})
@@ -55,6 +56,16 @@ class Usage:
     @property
     def total_tokens(self) -> int:
         return self.input_tokens + self.output_tokens
+
+
+@dataclass(frozen=True, slots=True)
+class UsageSum:
+    """What the turns of a thread or a user have used. steps: model calls. model_seconds: what those took."""
+
+    turns: int = 0
+    steps: int = 0
+    usage: Usage = field(default_factory=Usage)
+    model_seconds: float = 0.0
 
 
 @dataclass(frozen=True, slots=True)

@@ -39,6 +39,7 @@ def upgrade() -> None:
         sa.Column("after_request_id", sa.Text()),
         sa.Column("tenant_id", sa.Text()),
         sa.Column("principal", sa.JSON()),
+        sa.Column("principal_id", sa.Text()),
         sa.Column("body", sa.JSON()),
         sa.Column("manifest", sa.JSON()),
         sa.Column("config", sa.JSON()),
@@ -54,6 +55,7 @@ def upgrade() -> None:
         sa.Column("cached_tokens", sa.Integer(), nullable=False),
         sa.Column("reasoning_tokens", sa.Integer(), nullable=False),
         sa.Column("cost", sa.Double()),
+        sa.Column("model_ms", sa.Integer(), nullable=False),
         sa.Column("error_type", sa.Text()),
         sa.Column("error_message", sa.Text()),
         sa.Column("before_turn_hook_error", sa.Text()),
@@ -69,6 +71,7 @@ def upgrade() -> None:
     op.create_index("ix_turns_thread_submitted", "turns", ["thread_id", "submitted_at"])
     op.create_index("ix_turns_status_submitted", "turns", ["status", "submitted_at"])
     op.create_index("ix_turns_submitted", "turns", ["submitted_at"])
+    op.create_index("ix_turns_principal_submitted", "turns", ["principal_id", "tenant_id", "submitted_at"])
     op.create_index(
         "ix_turns_unpruned",
         "turns",
@@ -120,6 +123,7 @@ def upgrade() -> None:
         sa.Column("error_type", sa.Text()),
         sa.Column("error_message", sa.Text()),
         sa.Column("gave_up", sa.Boolean(), nullable=False),
+        sa.Column("next_model", sa.Text()),
     )
     op.create_table(
         "tool_calls",
@@ -132,6 +136,7 @@ def upgrade() -> None:
         sa.Column("input", sa.JSON()),
         sa.Column("raw_input", sa.Text()),
         sa.Column("model_input", sa.JSON()),
+        sa.Column("run_input", sa.JSON()),
         sa.Column("output", sa.JSON()),
         sa.Column("raw_output", sa.JSON()),
         sa.Column("error", sa.Text()),
