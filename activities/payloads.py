@@ -52,7 +52,7 @@ class BeginInput:
 
 @dataclass(frozen=True)
 class Begun:
-    """outcome: run, queued, busy, known, conflict, withdrawn or unknown_agent. points: hook point → names of its hooks.
+    """outcome: run, queued, busy, full, known, conflict, withdrawn or unknown_agent. points: hook point → names of its hooks.
     tool_patterns: for the two tool points, which tool names they react to (None = all). overflow_retries: re-runs of a
     step after a compaction that the provider made necessary. compactions: those made ahead."""
 

@@ -20,18 +20,22 @@ from everturn.activities.payloads import (
     activity_name,
 )
 from everturn.activities.previews import RESULT_BYTES, small_enough
-from everturn.activities.services import Activities
+from everturn.activities.services import Activities, Services
 from everturn.errors import BadInput, NothingToContinue, TurnNotFound, UnknownAgent
 from everturn.hooks.log import cut
 from everturn.hooks.points import AFTER_TOOL_CALL, BEFORE_TOOL_CALL
 from everturn.hooks.registry import RegisteredAgent, tool_patterns
 from everturn.ids import workflow_id
-from everturn.store.records import Admission, Admitted, Ended, Ending
+from everturn.store.records import Admission, Admitted, Ended, Ending, Room
 from everturn.turns import JsonDict, Principal, TurnError
 
 
 class TurnActivities(Activities):
-    """begin, finish, interrupt and check_predecessor."""
+    """begin, finish, interrupt and check_predecessor. room: how many turns may wait."""
+
+    def __init__(self, services: Services, room: Room) -> None:
+        super().__init__(services)
+        self._room = room
 
     @activity.defn(name=activity_name("begin"))
     async def begin(self, given: BeginInput) -> Begun:
@@ -43,7 +47,7 @@ class TurnActivities(Activities):
             agent = self._services.agents.get(turn.agent)
         except UnknownAgent as error:
             unknown = TurnError("UnknownAgent", str(error))
-        admission = _admission(given, agent)
+        admission = _admission(given, agent, self._room)
         try:
             admitted = await self._store.begin(admission)
         except BadInput as error:
@@ -111,7 +115,7 @@ class TurnActivities(Activities):
             activity.logger.warning("turn %s could not be woken: %s", request_id, error)
 
 
-def _admission(given: BeginInput, agent: RegisteredAgent | None) -> Admission:
+def _admission(given: BeginInput, agent: RegisteredAgent | None, room: Room) -> Admission:
     turn = given.turn
     return Admission(
         request_id=turn.request_id,
@@ -130,6 +134,7 @@ def _admission(given: BeginInput, agent: RegisteredAgent | None) -> Admission:
         principal=_principal(turn),
         tenant_id=turn.tenant_id,
         manifest=agent.manifest if agent else None,
+        room=room,
         withdrawn=given.withdrawn,
     )
 
@@ -142,10 +147,8 @@ def _principal(turn: TurnInput) -> Principal | None:
 
 
 def _begun(turn: TurnInput, admitted: Admitted, agent: RegisteredAgent | None) -> Begun:
-    error = None
-    if admitted.outcome == "busy":
-        error = TurnError("ThreadBusy", f"thread {turn.thread_id!r} has a running turn ({admitted.behind!r})")
-    elif admitted.outcome == "nothing_to_continue":
+    error = admitted.error
+    if admitted.outcome == "nothing_to_continue":
         error = TurnError("NothingToContinue", NothingToContinue(turn.thread_id).args[0])
     elif admitted.outcome == "conflict":
         error = TurnError("RequestConflict", f"request_id {turn.request_id!r} was used for another request")

@@ -34,6 +34,7 @@ from everturn.ids import check_id, workflow_id
 from everturn.messages import INLINE_MESSAGE_BYTES, Message, UserMessage, json_size
 from everturn.settings import Settings
 from everturn.store.records import SETTLED_CALLS
+from everturn.store.room import room_of
 from everturn.store.store import Store
 from everturn.turns import (
     TERMINAL,
@@ -128,7 +129,8 @@ class ChatClient:
         """Asks for a turn; when this returns, it is durably accepted.
 
         The same request_id with the same content gives the same turn (`accepted` is False), with other content
-        RequestConflict. policy "queue" waits behind the thread's running turn, "reject" raises ThreadBusy. body and
+        RequestConflict. policy "queue" waits behind the thread's running turn, "reject" raises ThreadBusy. Raises
+        TooBusy if too many turns wait already; where only the worker sees that, the turn is dropped with it. body and
         metadata are JSON objects: for hooks and tools, and stored with the message.
         """
         turn = make_input(
@@ -145,6 +147,7 @@ class ChatClient:
         turn = self._completed(turn)
         if request_id is not None and await self._known(turn):
             return Turn(self, turn.request_id, thread_id, accepted=False)
+        await self._check_room(turn)
         if policy == "reject":
             await self._check_free(thread_id)
         accepted = await self._temporal.start(turn, draft=await self._drafted(turn))
@@ -176,6 +179,7 @@ class ChatClient:
         )
         if request_id is not None and await self._known(turn):
             return Turn(self, turn.request_id, thread_id, accepted=False)
+        await self._check_room(turn)
         turn = self._completed(turn)
         accepted = await self._temporal.start(turn, draft=False)
         self._remember(thread_id, turn.request_id)
@@ -342,6 +346,10 @@ class ChatClient:
         if head is not None and head.digest != turn.digest:
             raise RequestConflict(turn.request_id)
         return head is not None
+
+    async def _check_room(self, turn: TurnInput) -> None:
+        if self._store is not None:
+            await self._store.check_room(turn.thread_id, turn.tenant_id, room_of(self._settings))
 
     async def _check_free(self, thread_id: str) -> None:
         running = await self._store.running(thread_id) if self._store else None

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from datetime import datetime
-from typing import Final
+from typing import Final, Literal
 
 from sqlalchemy import Connection, bindparam, delete, insert, select
 
@@ -24,13 +24,15 @@ from everturn.store.locks import (
 )
 from everturn.store.queue import Waiting, ahead_of
 from everturn.store.records import Admission, Admitted
+from everturn.store.room import lacks_room
 from everturn.store.rows import error_values, principal_value
-from everturn.store.tables import drafts, messages, stream_events, threads, turns
+from everturn.store.tables import IS_QUEUED, drafts, messages, stream_events, threads, turns
 from everturn.turns import TERMINAL, JsonDict, TurnError
 
 BUSY: Final = "ThreadBusy"
+FULL: Final = "TooBusy"
 _QUEUE: Final = select(turns.c.request_id, turns.c.submitted_at, turns.c.after_request_id).where(
-    turns.c.thread_id == bindparam("thread"), turns.c.status == "queued"
+    turns.c.thread_id == bindparam("thread"), IS_QUEUED
 )
 
 
@@ -43,6 +45,7 @@ def begin(connection: Connection, admission: Admission) -> Admitted:
         insert_or_ignore(connection, threads, _new_thread(thread_id, asked_at))
     thread = lock_thread(connection, thread_id)
     turn = find_turn(connection, admission.request_id)
+    is_new = turn is None
     if turn is None:
         insert_or_ignore(connection, turns, _new_turn(admission))
         turn = lock_turn(connection, admission.request_id)
@@ -52,7 +55,7 @@ def begin(connection: Connection, admission: Admission) -> Admitted:
         return _over(turn, admission)
     if turn.status != "queued":
         return _adopt(connection, turn, admission)
-    return _claim(connection, thread, turn, admission, asked_at)
+    return _claim(connection, thread, turn, admission, asked_at, is_new=is_new)
 
 
 def put_draft(connection: Connection, request_id: str, digest: str, parts: list[Part]) -> None:
@@ -112,20 +115,27 @@ _COUNTERS = (
 
 def _over(turn: AnyRow, admission: Admission) -> Admitted:
     # The run that was refused may ask again when the answer got lost; any other run learns that the turn is over.
-    if turn.error_type == BUSY and turn.run_id == admission.run_id:
-        return Admitted("busy", manifest=turn.manifest or {})
+    if turn.error_type in (BUSY, FULL) and turn.run_id == admission.run_id:
+        error = TurnError(turn.error_type, turn.error_message)
+        return Admitted("busy" if turn.error_type == BUSY else "full", manifest=turn.manifest or {}, error=error)
     return Admitted("known", manifest=turn.manifest or {})
 
 
-def _claim(connection: Connection, thread: AnyRow, turn: AnyRow, admission: Admission, asked_at: datetime) -> Admitted:
-    """A turn that has not run yet asks for the thread."""
+def _claim(
+    connection: Connection, thread: AnyRow, turn: AnyRow, admission: Admission, asked_at: datetime, *, is_new: bool
+) -> Admitted:
+    """A turn that has not run yet asks for the thread. Whether there is room for it is asked once, when it is new."""
     if admission.withdrawn:
         return Admitted("withdrawn", manifest=turn.manifest or {})
     behind = _blocker(connection, thread, turn, admission)
+    if behind is not None and admission.policy == "reject":
+        busy = TurnError(BUSY, str(ThreadBusy(turn.thread_id, thread.running_request_id or behind)))
+        return _refuse(connection, turn, "busy", busy, asked_at, behind)
+    full = lacks_room(connection, admission, waits=behind is not None) if is_new else None
+    if full is not None:
+        return _refuse(connection, turn, "full", TurnError(FULL, str(full)), asked_at)
     if behind is None:
         return _run(connection, thread, turn, admission, asked_at)
-    if admission.policy == "reject":
-        return _refuse(connection, thread, turn, behind, asked_at)
     return _queue(connection, turn, admission, behind)
 
 
@@ -165,13 +175,19 @@ def _queue(connection: Connection, turn: AnyRow, admission: Admission, behind: s
     return Admitted("queued", behind=behind, manifest=turn.manifest or {})
 
 
-def _refuse(connection: Connection, thread: AnyRow, turn: AnyRow, behind: str, asked_at: datetime) -> Admitted:
-    error = TurnError(BUSY, str(ThreadBusy(turn.thread_id, thread.running_request_id or behind)))
+def _refuse(
+    connection: Connection,
+    turn: AnyRow,
+    outcome: Literal["busy", "full"],
+    error: TurnError,
+    asked_at: datetime,
+    behind: str | None = None,
+) -> Admitted:
     connection.execute(delete(drafts).where(drafts.c.request_id == turn.request_id))
     log = EventLog(turn.request_id, turn.last_seq)
     log.add(Event(ERROR, {"type": error.type, "errorText": error.message}))
     log.save(connection, status="dropped", ended_at=asked_at, **error_values(error))
-    return Admitted("busy", behind=behind, manifest=turn.manifest or {})
+    return Admitted(outcome, behind=behind, manifest=turn.manifest or {}, error=error)
 
 
 def _run(connection: Connection, thread: AnyRow, turn: AnyRow, admission: Admission, asked_at: datetime) -> Admitted:

@@ -15,6 +15,14 @@ Manifest = dict[str, list[str]]
 
 
 @dataclass(frozen=True, slots=True)
+class Room:
+    """How many turns may wait. per_thread: queued turns of one thread. per_tenant: unfinished turns of one tenant."""
+
+    per_thread: int
+    per_tenant: int
+
+
+@dataclass(frozen=True, slots=True)
 class Admission:
     """A turn that asks to begin. The user message is inline, or (draft=True) was put into the store before."""
 
@@ -39,22 +47,25 @@ class Admission:
     tenant_id: str | None = None
     manifest: Manifest | None = None
     """None: the worker does not know the agent; the first one that does records the manifest."""
+    room: Room | None = None
+    """None: any number of turns may wait."""
     withdrawn: bool = False
     """Cancelled before it could begin: to be recorded without its message, and to be finished as aborted."""
 
 
-AdmissionOutcome = Literal["run", "queued", "busy", "known", "conflict", "withdrawn", "nothing_to_continue"]
+AdmissionOutcome = Literal["run", "queued", "busy", "full", "known", "conflict", "withdrawn", "nothing_to_continue"]
 
 
 @dataclass(frozen=True, slots=True)
 class Admitted:
-    """run: the thread is this turn's. queued: wait for `behind`. busy: refused by policy. known: the turn is over, or
-    another run executes it. conflict: the id belongs to another request. withdrawn: recorded; finish it.
+    """run: the thread is this turn's. queued: wait for `behind`. busy: refused by policy. full: refused because too
+    many others wait, see `error`. known: the turn is over, or another run executes it. conflict: the id belongs to another request. withdrawn: recorded; finish it.
     nothing_to_continue: the newest message of the thread is not the assistant's."""
 
     outcome: AdmissionOutcome
     behind: str | None = None
     manifest: Manifest = field(default_factory=dict[str, list[str]])
+    error: TurnError | None = None
 
 
 @dataclass(frozen=True, slots=True)

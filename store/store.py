@@ -14,6 +14,7 @@ from everturn.chunks import Chunk, Event
 from everturn.messages import Message, Part
 from everturn.store import admission as admissions
 from everturn.store import calls, code, ending, prompts, pruning, reading, schema, steps, traces, usage, waits
+from everturn.store import room as rooms
 from everturn.store.address import Address, parse_address
 from everturn.store.columns import now
 from everturn.store.events import prepare_batch
@@ -33,6 +34,7 @@ from everturn.store.records import (
     HookTrace,
     Opening,
     PromptMaterial,
+    Room,
     StepRecord,
     ToolCall,
     ToolOpening,
@@ -314,6 +316,10 @@ class Store:
 
     async def head(self, request_id: str) -> TurnHead | None:
         return await self._read(reading.head, request_id)
+
+    async def check_room(self, thread_id: str, tenant_id: str | None, room: Room) -> None:
+        """Raises TooBusy if another turn would be refused; `begin` decides."""
+        await self._read(rooms.check_room, thread_id, tenant_id, room)
 
     async def running(self, thread_id: str) -> str | None:
         """The request id of the turn that has the thread now."""

@@ -11,6 +11,7 @@ from typing import Any, ClassVar
 from sqlalchemy import (
     Boolean,
     Column,
+    ColumnElement,
     Double,
     ForeignKey,
     ForeignKeyConstraint,
@@ -19,6 +20,7 @@ from sqlalchemy import (
     Table,
     Text,
     UniqueConstraint,
+    literal_column,
     text,
 )
 from sqlalchemy.orm import registry
@@ -77,6 +79,18 @@ class Turn(Base, table=True):
         Index("ix_turns_thread_submitted", "thread_id", "submitted_at"),
         Index("ix_turns_status_submitted", "status", "submitted_at"),
         Index("ix_turns_submitted", "submitted_at"),
+        Index(
+            "ix_turns_queued",
+            "thread_id",
+            sqlite_where=text("status = 'queued'"),
+            postgresql_where=text("status = 'queued'"),
+        ),
+        Index(
+            "ix_turns_tenant_unfinished",
+            "tenant_id",
+            sqlite_where=text("tenant_id IS NOT NULL AND ended_at IS NULL"),
+            postgresql_where=text("tenant_id IS NOT NULL AND ended_at IS NULL"),
+        ),
         Index("ix_turns_principal_submitted", "principal_id", "tenant_id", "submitted_at"),
         Index(
             "ix_turns_unpruned",
@@ -296,6 +310,8 @@ METADATA = Base.metadata
 
 threads: Table = METADATA.tables["threads"]
 turns: Table = METADATA.tables["turns"]
+IS_QUEUED: ColumnElement[bool] = turns.c.status == literal_column("'queued'")
+"""With the word in the statement: SQLite uses the index of the queued turns only then."""
 messages: Table = METADATA.tables["messages"]
 steps: Table = METADATA.tables["steps"]
 step_attempts: Table = METADATA.tables["step_attempts"]

@@ -27,6 +27,8 @@ from everturn.errors import StoreUnavailable
 from everturn.hooks.agent import Agent
 from everturn.hooks.registry import AgentRegistry
 from everturn.settings import DEFAULT_STORE, Settings
+from everturn.store.records import Room
+from everturn.store.room import room_of
 from everturn.store.store import Store
 from everturn.workflows.turn import TurnWorkflow
 
@@ -75,7 +77,7 @@ class EverturnPlugin(SimplePlugin):
         super().__init__(
             "everturn",
             workflows=[TurnWorkflow],
-            activities=activities_of(self._services),
+            activities=activities_of(self._services, room_of(self._settings)),
             run_context=self._running,
         )
 
@@ -136,9 +138,9 @@ class EverturnPlugin(SimplePlugin):
             await asyncio.sleep(PRUNE_EVERY)
 
 
-def activities_of(services: Services) -> Sequence[Callable[..., Any]]:
-    """Every activity of a turn."""
-    turn, hooks, ending = TurnActivities(services), HookPointActivities(services), EndingPointActivities(services)
+def activities_of(services: Services, room: Room) -> Sequence[Callable[..., Any]]:
+    """Every activity of a turn. room: how many turns may wait."""
+    turn, hooks, ending = TurnActivities(services, room), HookPointActivities(services), EndingPointActivities(services)
     tool_points, waits = ToolPointActivities(services), WaitActivities(services)
     return [
         turn.begin,

@@ -312,6 +312,6 @@ def _refused(begun: Begun) -> LoopEnd:
         return LoopEnd("aborted", "cancelled")
     if begun.outcome == "conflict":
         return LoopEnd("error", "error", begun.error, "parse", foreign=True)
-    if begun.outcome == "busy":
+    if begun.outcome in ("busy", "full"):
         return LoopEnd("dropped", None, begun.error)
     return LoopEnd("error", "error", begun.error, "parse")

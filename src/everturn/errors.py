@@ -8,7 +8,8 @@
     ├── Conflict                 the request meets a state that forbids it    (exit 1)
     │   ├── RequestConflict      the request id is taken by another request
     │   ├── NothingToContinue    the thread does not end with the assistant's message
-    │   └── ThreadBusy           policy "reject" and a turn is running
+    │   ├── ThreadBusy           policy "reject" and a turn is running
+    │   └── TooBusy              too many turns of the thread or the tenant wait already
     ├── NotFound                                                            (exit 1)
     │   ├── TurnNotFound         neither Temporal nor the store knows the turn
     │   └── CodeNotFound         the agent has no such version of turn code
@@ -23,6 +24,8 @@ Each message says what was wrong, which value, and what to do.
 """
 
 from __future__ import annotations
+
+from typing import Literal
 
 
 class EverturnError(Exception):
@@ -83,6 +86,18 @@ class ThreadBusy(Conflict):
         turn = f" (turn {running!r})" if running else ""
         super().__init__(
             f"thread {thread_id!r} has a running turn{turn}; wait for it, cancel it, or submit with policy='queue'"
+        )
+
+
+class TooBusy(Conflict):
+    """The thread or the tenant has so many unfinished turns that no more are taken."""
+
+    def __init__(self, scope: Literal["thread", "tenant"], name: str, length: int, limit: int) -> None:
+        self.scope, self.name, self.length, self.limit = scope, name, length, limit
+        what = "queued" if scope == "thread" else "unfinished"
+        super().__init__(
+            f"{scope} {name!r} has {length:,} {what} turns and the limit is {limit:,}; "
+            "submit again when some of them are over, or cancel some"
         )
 
 

@@ -40,6 +40,12 @@ class Settings(BaseSettings):
     event_retention: float = Field(
         default=7 * 86400.0, gt=0, description="stream events of ended turns are pruned after this long"
     )
+    max_queued_per_thread: int = Field(
+        default=100, ge=1, description="turns that may wait in a thread; more are refused as TooBusy"
+    )
+    max_unfinished_per_tenant: int = Field(
+        default=10_000, ge=1, description="turns of a tenant that may be queued, running or waiting; more are refused"
+    )
     connect_timeout: float = Field(
         default=8.0, gt=0, le=60, description="how long a client tries to reach Temporal or the store"
     )

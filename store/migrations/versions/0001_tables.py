@@ -71,6 +71,20 @@ def upgrade() -> None:
     op.create_index("ix_turns_thread_submitted", "turns", ["thread_id", "submitted_at"])
     op.create_index("ix_turns_status_submitted", "turns", ["status", "submitted_at"])
     op.create_index("ix_turns_submitted", "turns", ["submitted_at"])
+    op.create_index(
+        "ix_turns_queued",
+        "turns",
+        ["thread_id"],
+        sqlite_where=sa.text("status = 'queued'"),
+        postgresql_where=sa.text("status = 'queued'"),
+    )
+    op.create_index(
+        "ix_turns_tenant_unfinished",
+        "turns",
+        ["tenant_id"],
+        sqlite_where=sa.text("tenant_id IS NOT NULL AND ended_at IS NULL"),
+        postgresql_where=sa.text("tenant_id IS NOT NULL AND ended_at IS NULL"),
+    )
     op.create_index("ix_turns_principal_submitted", "turns", ["principal_id", "tenant_id", "submitted_at"])
     op.create_index(
         "ix_turns_unpruned",
