@@ -75,6 +75,7 @@ class Opening:
     attempt: the fence to write with, from 1, one higher than any before. stored: the step is done already.
     superseded: a later attempt of the same activity has begun; stop without writing.
     failures: attempts with the model in use that failed before. fallback: models that were given up before it.
+    chosen: models that hooks chose to follow failed ones, the one in use last; empty if the agent's own is in use.
     """
 
     attempt: int
@@ -82,11 +83,11 @@ class Opening:
     superseded: bool = False
     failures: int = 0
     fallback: int = 0
+    chosen: tuple[str, ...] = ()
 
 
 CallState = Literal[
     "requested",
-    chosen: models that hooks chose to follow failed ones, the one in use last; empty if the agent's own is in use.
     "waiting",
     "running",
     "done",
@@ -94,7 +95,6 @@ CallState = Literal[
     "blocked",
     "substituted",
     "denied",
-    chosen: tuple[str, ...] = ()
     "unknown",
     "interrupted",
 ]
@@ -124,8 +124,15 @@ class ToolCall:
     raw_output: object = None
     model_input: JsonDict | None = None
     """The model's own arguments, where a hook rewrote `input`."""
+    run_input: JsonDict | None = None
+    """The arguments to run with, where `input` shows them changed; gone once the call is settled."""
     error: str | None = None
     duration_ms: int | None = None
+
+    @property
+    def arguments(self) -> JsonDict | None:
+        """What the tool runs with."""
+        return self.run_input if self.run_input is not None else self.input
 
 
 @dataclass(frozen=True, slots=True)
@@ -135,16 +142,9 @@ class StepRecord:
     parts: text, reasoning and {"type": "tool-call", "toolCallId"} in the order in which the model produced them.
     interrupted: the step was cancelled, `parts` is what had arrived by then.
     """
-    run_input: JsonDict | None = None
-    """The arguments to run with, where `input` shows them changed; gone once the call is settled."""
 
     request_id: str
     step: int
-    @property
-    def arguments(self) -> JsonDict | None:
-        """What the tool runs with."""
-        return self.run_input if self.run_input is not None else self.input
-
     attempt: int
     model: str
     parts: list[Part]
