@@ -244,11 +244,11 @@ def call_of(row: AnyRow) -> ToolCall:
         output=row.output,
         raw_output=row.raw_output,
         model_input=row.model_input,
+        run_input=row.run_input,
         error=row.error,
         duration_ms=row.duration_ms,
     )
 
-        run_input=row.run_input,
 
 def outcome_values(call: ToolCall) -> JsonDict:
     """The columns that a settlement writes."""
@@ -256,11 +256,11 @@ def outcome_values(call: ToolCall) -> JsonDict:
         "state": call.state,
         "input": call.input,
         "model_input": call.model_input,
+        "run_input": None,
         "output": call.output,
         "raw_output": call.raw_output,
         "error": call.error,
         "duration_ms": call.duration_ms,
-        "run_input": None,
     }
 
 
@@ -274,11 +274,11 @@ def call_values(request_id: str, call: ToolCall) -> JsonDict:
         "raw_input": call.raw_input,
         "provider": call.provider,
         **outcome_values(call),
+        "run_input": call.run_input,
     }
 
 
 def step_info_of(row: AnyRow, calls: int) -> StepInfo:
-        "run_input": call.run_input,
     return StepInfo(
         step=row.step,
         attempt=row.attempt,

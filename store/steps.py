@@ -42,8 +42,8 @@ _ATTEMPTS: Final = (
         step_attempts.c.activity_try,
         step_attempts.c.failed_at,
         step_attempts.c.gave_up,
-    )
         step_attempts.c.next_model,
+    )
     .where(step_attempts.c.request_id == bindparam("turn"), step_attempts.c.step == bindparam("step"))
     .order_by(step_attempts.c.attempt)
 )
@@ -123,10 +123,10 @@ def fail_attempt(
     retry_in: float | None,
     detail: str,
     gave_up: bool = False,
+    next_model: str | None = None,
 ) -> int:
     """Notes that an attempt failed, once; the number of failed attempts of the step. Raises TurnNotFound."""
     turn = lock_turn(connection, request_id)
-    next_model: str | None = None,
     failed_at = now()
     mine = (step_attempts.c.request_id == request_id) & (step_attempts.c.step == step)
     noted = connection.execute(
@@ -139,10 +139,10 @@ def fail_attempt(
         fenced = turn.status in TERMINAL or (step, attempt) < (turn.current_step, turn.current_attempt)
         if retry_in is not None and not fenced:
             facts = {"step": step, "attempt": attempt, "error": error.message, "retryIn": retry_in}
+            facts |= {"model": next_model} if next_model is not None else {}
             log.add(Event(RETRYING, facts), step=step, attempt=attempt)
         log.save(connection, attempts_failed=turn.attempts_failed + 1)
         _trace_provider(connection, request_id, step, attempt, error, detail)
-            facts |= {"model": next_model} if next_model is not None else {}
     count = select(func.count()).where(mine, step_attempts.c.failed_at.is_not(None))
     return connection.scalar(count) or 0
 
