@@ -62,7 +62,7 @@ class ModelStepActivities(Activities):
         try:
             settings = step_settings(agent, material.turn.config, given.step, opening.fallback)
             if opening.stored is not None:
-                return _done(opening.stored, settings, previews=given.previews)
+                return self._done(given, opening.stored, settings)
         except UnresolvedReference as error:
             raise unresolved(error) from error
         try:
@@ -122,7 +122,7 @@ class ModelStepActivities(Activities):
             await self._store.record_traces(transforms.traces)
             if observer is not None:
                 await observer.close()
-        return _done(record, settings, previews=given.previews)
+        return self._done(given, record, settings)
 
     async def _system(self, agent: RegisteredAgent, settings: StepSettings, material: PromptMaterial) -> str:
         try:
@@ -171,6 +171,35 @@ class ModelStepActivities(Activities):
         if run.observer is not None:
             for event in events:
                 run.observer.seen(event)
+
+    def _done(self, given: StepInput, record: StepRecord, settings: StepSettings) -> StepDone:
+        return StepDone(
+            step=record.step,
+            attempt=record.attempt,
+            model=record.model,
+            finish_reason=record.finish_reason,
+            calls=[self._call_ref(given, call, settings) for call in record.calls],
+            usage=record.usage,
+            duration_ms=record.duration_ms,
+            text=preview(text_of(record.parts), previews=given.previews),
+            interrupted=record.interrupted,
+            invalid_output=invalid_output_of(record),
+        )
+
+    def _call_ref(self, given: StepInput, call: ToolCall, settings: StepSettings) -> CallRef:
+        tool = settings.tools.get(call.tool_name)
+        return CallRef(
+            tool_call_id=call.tool_call_id,
+            tool_name=call.tool_name,
+            label=call_label(call.tool_name, call.input, previews=given.previews),
+            executable=call.error is None,
+            timeout=tool.timeout if tool else 1.0,
+            retries=tool.retries if tool else 0,
+            fingerprint=call_fingerprint(call),
+            ask=Asking() if tool and call.input is not None and tool.asks(call.input) else None,
+            client=tool.client if tool else False,
+            quick=tool is not None and self._services.pace.is_quick(given.agent, tool),
+        )
 
 
 def _record(
@@ -222,36 +251,6 @@ def _judged(call: ToolCall, active: dict[str, Tool], *, truncated: bool) -> Tool
     except ToolInputError as error:
         return replace(call, state="error", error=str(error))
     return call
-
-
-def _done(record: StepRecord, settings: StepSettings, *, previews: bool) -> StepDone:
-    return StepDone(
-        step=record.step,
-        attempt=record.attempt,
-        model=record.model,
-        finish_reason=record.finish_reason,
-        calls=[_call_ref(call, settings, previews=previews) for call in record.calls],
-        usage=record.usage,
-        duration_ms=record.duration_ms,
-        text=preview(text_of(record.parts), previews=previews),
-        interrupted=record.interrupted,
-        invalid_output=invalid_output_of(record),
-    )
-
-
-def _call_ref(call: ToolCall, settings: StepSettings, *, previews: bool) -> CallRef:
-    tool = settings.tools.get(call.tool_name)
-    return CallRef(
-        tool_call_id=call.tool_call_id,
-        tool_name=call.tool_name,
-        label=call_label(call.tool_name, call.input, previews=previews),
-        executable=call.error is None,
-        timeout=tool.timeout if tool else 1.0,
-        retries=tool.retries if tool else 0,
-        fingerprint=call_fingerprint(call),
-        ask=Asking() if tool and call.input is not None and tool.asks(call.input) else None,
-        client=tool.client if tool else False,
-    )
 
 
 def _superseded() -> ApplicationError:

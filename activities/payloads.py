@@ -69,15 +69,26 @@ class Begun:
 
 @dataclass(frozen=True)
 class HookInput:
-    """One hook point of a turn is due. names: the hooks that the turn's manifest has for it."""
+    """One hook point of a turn is due. names: the hooks that the turn's manifest has for it; None: the turn could not
+    begin and has no manifest, so those that the agent has today."""
 
     request_id: str
     agent: str
-    names: list[str]
+    names: list[str] | None
     step: int | None = None
     tool_call_id: str | None = None
     stop_when: list[str] = field(default_factory=list[str])
     """For on_step_finish: references to the author's stop conditions that are to be asked."""
+    unstored: Unstored | None = None
+    """For on_turn_end: the turn's end, which the store does not know."""
+
+
+@dataclass(frozen=True)
+class Unstored:
+    """A turn whose end could not be stored. turn: without its message."""
+
+    turn: TurnInput
+    outcome: TurnOutcome
 
 
 @dataclass(frozen=True)
@@ -124,7 +135,8 @@ class Asking:
 class CallRef:
     """A tool call that the model asked for. executable=False: it is settled already (unknown tool, invalid or truncated
     input), `fingerprint` as in CallDone. label: what the Web UI shows. timeout: seconds. retries: of a failing run.
-    ask: a person has to approve it first. client: the caller's front end runs it."""
+    ask: a person has to approve it first. client: the caller's front end runs it. quick: its tool is known to end
+    within a fraction of a second."""
 
     tool_call_id: str
     tool_name: str
@@ -135,6 +147,7 @@ class CallRef:
     fingerprint: str = ""
     ask: Asking | None = None
     client: bool = False
+    quick: bool = False
 
 
 @dataclass(frozen=True)
@@ -192,14 +205,16 @@ class CallDecision:
 
 @dataclass(frozen=True)
 class ErrorInput:
-    """A turn failed. error_type and message as the turn would show them; stage as in the author's contract."""
+    """A turn failed. error: as the turn would show it; stage as in the author's contract; names as in HookInput. turn:
+    without its message, for a store that does not know the turn or cannot be read."""
 
     request_id: str
     agent: str
-    names: list[str]
+    names: list[str] | None
     stage: str
     error: TurnError
     classification: str | None = None
+    turn: TurnInput | None = None
 
 
 @dataclass(frozen=True)
@@ -221,7 +236,9 @@ class CompactDone:
 
 @dataclass(frozen=True)
 class FinishInput:
-    """How a turn is to be finished. text: the reply of a block. stage, classification: of an error, for the log."""
+    """How a turn is to be finished. text: the reply of a block. stage, classification: of an error, for the log.
+    turn: one that could not begin, without its message; it is recorded first. without_message: the assistant message
+    cannot be stored."""
 
     request_id: str
     status: str
@@ -232,6 +249,8 @@ class FinishInput:
     previews: bool = True
     stage: str | None = None
     classification: str | None = None
+    turn: TurnInput | None = None
+    without_message: bool = False
 
 
 @dataclass(frozen=True)

@@ -122,7 +122,7 @@ async def _watched(task: asyncio.Future[Any], flag: CancelFlag, *, stop_on_shutd
     try:
         while not task.done() and not any(future.done() for future in others):
             done, _ = await asyncio.wait(others | {task}, timeout=HEARTBEAT_EVERY, return_when=asyncio.FIRST_COMPLETED)
-            if not done:
+            if not done and not activity.info().is_local:
                 activity.heartbeat()
     except asyncio.CancelledError:
         current = asyncio.current_task()

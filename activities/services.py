@@ -5,6 +5,7 @@ from __future__ import annotations
 from concurrent.futures import Executor
 
 from everturn.activities.models.lanes import ModelLanes
+from everturn.activities.pace import ToolPace
 from everturn.activities.running import RunningWork
 from everturn.activities.settings import turn_config
 from everturn.activities.turn_tools import turn_tools, unresolved
@@ -16,6 +17,7 @@ from everturn.store.store import Store
 
 class Services:
     """agents: what this worker can run. threads: runs plain `def` hooks and tools. running: what runs in this process.
+    pace: how long its tools take here.
 
     Activities are registered before the worker runs, the store is opened when it does: see `use_store`.
     """
@@ -23,6 +25,7 @@ class Services:
     def __init__(self, agents: AgentRegistry, lanes: ModelLanes, threads: Executor) -> None:
         self.agents, self.lanes, self.threads = agents, lanes, threads
         self.running = RunningWork()
+        self.pace = ToolPace()
         self._store: Store | None = None
 
     def use_store(self, store: Store | None) -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import inspect
 import time
+import uuid
 from collections.abc import AsyncIterator
 from dataclasses import dataclass, replace
 from datetime import timedelta
@@ -67,7 +68,7 @@ class ToolActivities(Activities):
             given.request_id,
             given.tool_call_id,
             idempotent=tool.idempotent if tool else False,
-            activity=f"{info.workflow_run_id}/{info.activity_id}",
+            activity=_execution(info),
             try_=info.attempt,
         )
         if opening.outcome == "superseded":
@@ -101,6 +102,8 @@ class ToolActivities(Activities):
             if stop.why != "cancel":
                 raise stopped_here() from stop
             settled = ended(state="interrupted", error=INTERRUPTED_TEXT)
+        finally:
+            self._services.pace.ran(given.agent, given.tool_name, time.monotonic() - started)
         return await self._settle(given, settled)
 
     async def _in_time(self, run: ToolRun) -> object:
@@ -173,3 +176,10 @@ class ToolActivities(Activities):
     async def _settle(self, given: CallInput, call: ToolCall) -> CallDone:
         events = outcome_events(call) if given.announce or call.state == "interrupted" else []
         return call_done(await self._store.settle_call(given.request_id, call, events))
+
+
+def _execution(info: activity.Info) -> str:
+    """Names what must not run twice. A local activity that a dead worker left half done comes again under the same id
+    and attempt, so there each execution is named by itself."""
+    name = f"{info.workflow_run_id}/{info.activity_id}"
+    return f"{name}/{uuid.uuid4().hex}" if info.is_local else name

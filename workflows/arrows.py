@@ -151,27 +151,45 @@ class Arrows:
         return done.shortened
 
     async def run_tool(self, given: CallInput, call: CallRef) -> CallDone:
+        """A quick tool runs within the workflow task: without a task, three events and a round trip of its own."""
         one_run = timedelta(seconds=call.timeout) + timeouts.TOOL_GRACE
+        whole = one_run * (call.retries + 2) + timeouts.STORE_SCHEDULE_TO_CLOSE
+        if call.quick:
+            return await self._cuttable("run_tool", given, CallDone, one_run, whole, timeouts.TOOL_RETRY, call.label)
         return await self._remote(
             "run_tool",
             given,
             CallDone,
             start_to_close=one_run,
-            schedule_to_close=one_run * (call.retries + 2) + timeouts.STORE_SCHEDULE_TO_CLOSE,
+            schedule_to_close=whole,
             retry=timeouts.TOOL_RETRY,
             summary=call.label,
         )
 
     async def _hook(self, name: str, given: object, result: type[T] | None = None, summary: str | None = None) -> T:
+        limits = (timeouts.HOOK_START_TO_CLOSE, timeouts.HOOK_SCHEDULE_TO_CLOSE, timeouts.HOOK_RETRY)
+        return await self._cuttable(name, given, result, *limits, summary)
+
+    async def _cuttable(
+        self,
+        name: str,
+        given: object,
+        result: type[T] | None,
+        start_to_close: timedelta,
+        schedule_to_close: timedelta,
+        retry: RetryPolicy,
+        summary: str | None,
+    ) -> T:
+        """A local activity that a cancel may cut."""
         if self.stopping:
             raise Stopped
         handle: workflow.ActivityHandle[Any] = workflow.start_local_activity(
             activity_name(name),
             given,
             result_type=result,
-            start_to_close_timeout=timeouts.HOOK_START_TO_CLOSE,
-            schedule_to_close_timeout=timeouts.HOOK_SCHEDULE_TO_CLOSE,
-            retry_policy=timeouts.HOOK_RETRY,
+            start_to_close_timeout=start_to_close,
+            schedule_to_close_timeout=schedule_to_close,
+            retry_policy=retry,
             cancellation_type=workflow.ActivityCancellationType.WAIT_CANCELLATION_COMPLETED,
             summary=_short(summary),
         )

@@ -1,0 +1,31 @@
+"""How long tools take on this worker: those that are quick need no activity task of their own."""
+
+from __future__ import annotations
+
+from typing import Final
+
+from everturn.hooks.tools import DEFAULT_TOOL_TIMEOUT, Tool
+
+QUICK: Final = 0.1
+"""Seconds. A quick tool runs within the workflow task, where a cancel waits until it ends: no longer than a cancel may
+take anyway."""
+RUNS: Final = 3
+"""Quick runs in a row after which a tool counts as quick; a single slow one starts the count again."""
+
+
+class ToolPace:
+    """The pace of each agent's tools, learned from their runs in this process."""
+
+    def __init__(self) -> None:
+        self._quick_runs: dict[tuple[str, str], int] = {}
+
+    def ran(self, agent: str, tool: str, seconds: float) -> None:
+        """Notes a run, however it ended."""
+        quick_runs = self._quick_runs.get((agent, tool), 0)
+        self._quick_runs[agent, tool] = min(quick_runs + 1, RUNS) if seconds < QUICK else 0
+
+    def is_quick(self, agent: str, tool: Tool) -> bool:
+        """Never true where an author expects a long run: with retries, a ToolContext, or a long timeout."""
+        if tool.retries or tool.context_parameter is not None or tool.timeout > DEFAULT_TOOL_TIMEOUT:
+            return False
+        return self._quick_runs.get((agent, tool.name), 0) >= RUNS
