@@ -153,7 +153,8 @@ class ModelStepActivities(Activities):
                 raise stopped_here() from stop
 
     async def _commit(self, run: StepRun, record: StepRecord, completion: Completion) -> None:
-        if not await run.writer.drain():
+        streamed = await run.writer.rest()
+        if streamed is None:
             raise Fenced
         events = [*completion.events]
         if invalid_output_of(record):
@@ -166,7 +167,7 @@ class ModelStepActivities(Activities):
                 events += outcome_events(call)
         usage = {"inputTokens": record.usage.input_tokens, "outputTokens": record.usage.output_tokens}
         events.append(Event(FINISH_STEP, {"step": record.step, "finishReason": record.finish_reason, "usage": usage}))
-        if not await self._store.commit_step(record, events):
+        if not await self._store.commit_step(record, events, streamed):
             raise Fenced
         if run.observer is not None:
             for event in events:

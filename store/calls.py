@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import Final
 
 from sqlalchemy import Connection, bindparam, select, update
@@ -50,7 +51,7 @@ def open_call(
             return ToolOpening("lost", call)
     opening = {"state": "running", "activity": activity, "activity_try": try_, "started_at": now()}
     _update(connection, request_id, tool_call_id, opening)
-    return ToolOpening("run", call_of(_find(connection, request_id, tool_call_id)))
+    return ToolOpening("run", replace(call, state="running"))
 
 
 def settle_call(connection: Connection, request_id: str, call: ToolCall, events: Sequence[Event]) -> ToolCall:

@@ -69,10 +69,12 @@ class EventLog:
         self._now = now()
 
     def add(self, *events: Event, step: int | None = None, attempt: int = 0) -> None:
+        self.add_prepared([prepare(event) for event in events], step=step, attempt=attempt)
+
+    def add_prepared(self, events: Sequence[PreparedEvent], *, step: int | None = None, attempt: int = 0) -> None:
         for event in events:
             self._last_seq += 1
-            prepared = prepare(event)
-            self._rows.append(_event_row(self._request_id, self._last_seq, prepared, step, attempt, self._now))
+            self._rows.append(_event_row(self._request_id, self._last_seq, event, step, attempt, self._now))
 
     def save(self, connection: Connection, **values: Any) -> None:
         """Writes the events and, in the same statement as the new last number, `values` of the turn."""

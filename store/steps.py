@@ -12,7 +12,7 @@ from everturn.chunks import RESET, RETRYING, Event
 from everturn.errors import BadInput
 from everturn.ids import new_request_id
 from everturn.store.columns import AnyRow, now
-from everturn.store.events import EventLog
+from everturn.store.events import EventLog, PreparedEvent
 from everturn.store.locks import lock_turn
 from everturn.store.records import SETTLED_CALLS, Opening, StepRecord, ToolCall
 from everturn.store.rows import (
@@ -63,10 +63,10 @@ def open_step(connection: Connection, request_id: str, step: int, *, activity: s
     turn = lock_turn(connection, request_id)
     if turn.status in TERMINAL:
         return Opening(0, superseded=True)
-    stored = _stored_step(connection, request_id, step)
+    stored = _stored_step(connection, turn, step)
     if stored is not None:
         return Opening(stored.attempt, stored=stored)
-    attempts = _attempts(connection, request_id, step)
+    attempts = _attempts(connection, turn, step)
     tries = _tries(attempts)
     last: int = attempts[-1].attempt if attempts else 0
     mine = max((a for a in attempts if a.activity == activity), key=lambda a: a.activity_try, default=None)
@@ -90,22 +90,27 @@ def _tries(attempts: Sequence[AnyRow]) -> Opening:
     return Opening(0, failures=failures, fallback=len(ends), chosen=chosen)
 
 
-def commit_step(connection: Connection, record: StepRecord, events: Sequence[Event]) -> bool:
-    """Writes the step, its calls, usage and last events; False if the attempt is fenced. Raises TurnNotFound."""
+def commit_step(
+    connection: Connection, record: StepRecord, events: Sequence[Event], streamed: Sequence[PreparedEvent] = ()
+) -> bool:
+    """Writes the step, its calls, usage and last events; False if the attempt is fenced. Raises TurnNotFound.
+
+    streamed: what the attempt has streamed and no batch has written yet; it comes before `events`.
+    """
     turn = lock_turn(connection, record.request_id)
-    stored = _stored_step(connection, record.request_id, record.step)
+    stored = _stored_step(connection, turn, record.step)
     if stored is not None:
         return stored.attempt == record.attempt
-    attempts = _attempts(connection, record.request_id, record.step)
-    current = attempts[-1].attempt if attempts else 0
-    if turn.status in TERMINAL or record.attempt != current:
+    opened = (turn.current_step, turn.current_attempt)
+    if turn.status in TERMINAL or opened != (record.step, record.attempt):
         return False
-    _check_call_ids(connection, record)
+    _check_call_ids(connection, turn, record)
     written_at = now()
     connection.execute(insert(steps), step_values(record, written_at))
     if record.calls:
         connection.execute(insert(tool_calls), [_new_call(record, call, written_at) for call in record.calls])
     log = EventLog(record.request_id, turn.last_seq)
+    log.add_prepared(streamed, step=record.step, attempt=record.attempt)
     log.add(*events, step=record.step, attempt=record.attempt)
     output = {} if record.output is None else {"output": record.output}
     sums = {"steps": turn.steps + 1, "model_ms": turn.model_ms + record.duration_ms}
@@ -147,16 +152,20 @@ def fail_attempt(
     return connection.scalar(count) or 0
 
 
-def _stored_step(connection: Connection, request_id: str, step: int) -> StepRecord | None:
-    wanted = {"turn": request_id, "step": step}
+def _stored_step(connection: Connection, turn: AnyRow, step: int) -> StepRecord | None:
+    if step >= turn.steps:  # steps are stored in order, each once
+        return None
+    wanted = {"turn": turn.request_id, "step": step}
     row = connection.execute(_STEP, wanted).one_or_none()
     if row is None:
         return None
     return step_of(row, [call_of(call) for call in connection.execute(_CALLS_OF_STEP, wanted)])
 
 
-def _attempts(connection: Connection, request_id: str, step: int) -> Sequence[AnyRow]:
-    return connection.execute(_ATTEMPTS, {"turn": request_id, "step": step}).all()
+def _attempts(connection: Connection, turn: AnyRow, step: int) -> Sequence[AnyRow]:
+    if turn.current_step is None or turn.current_step < step:
+        return []
+    return connection.execute(_ATTEMPTS, {"turn": turn.request_id, "step": step}).all()
 
 
 def _insert_attempt(connection: Connection, turn: AnyRow, step: int, attempt: int, activity: str, try_: int) -> None:
@@ -185,12 +194,14 @@ def _wrote_content(connection: Connection, request_id: str, step: int, attempt: 
     return bool(connection.scalar(select(content)))
 
 
-def _check_call_ids(connection: Connection, record: StepRecord) -> None:
+def _check_call_ids(connection: Connection, turn: AnyRow, record: StepRecord) -> None:
     ids = [call.tool_call_id for call in record.calls]
     if not ids:
         return
-    of_turn = (tool_calls.c.request_id == record.request_id) & tool_calls.c.tool_call_id.in_(ids)
-    taken = connection.scalars(select(tool_calls.c.tool_call_id).where(of_turn)).first()
+    taken = None
+    if turn.steps:
+        of_turn = (tool_calls.c.request_id == record.request_id) & tool_calls.c.tool_call_id.in_(ids)
+        taken = connection.scalars(select(tool_calls.c.tool_call_id).where(of_turn)).first()
     twice = next((call_id for call_id in ids if ids.count(call_id) > 1), taken)
     if twice is not None:
         raise BadInput(

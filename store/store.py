@@ -17,7 +17,7 @@ from everturn.store import calls, code, ending, prompts, pruning, reading, schem
 from everturn.store import room as rooms
 from everturn.store.address import Address, parse_address
 from everturn.store.columns import now
-from everturn.store.events import prepare_batch
+from everturn.store.events import PreparedEvent, prepare_batch
 from everturn.store.group import GroupCommit, GroupWrite
 from everturn.store.hub import Hub
 from everturn.store.opening import check_file, check_revision, migrated
@@ -178,9 +178,14 @@ class Store:
         """Gives an attempt its number, the fence to write with. Raises TurnNotFound."""
         return await self._write_for(request_id, steps.open_step, request_id, step, activity=activity, try_=try_)
 
-    async def commit_step(self, record: StepRecord, events: Sequence[Event]) -> bool:
-        """Writes a step once; False if the attempt is fenced. Raises TurnNotFound."""
-        return await self._write_for(record.request_id, steps.commit_step, record, events)
+    async def commit_step(
+        self, record: StepRecord, events: Sequence[Event], streamed: Sequence[PreparedEvent] = ()
+    ) -> bool:
+        """Writes a step once; False if the attempt is fenced. Raises TurnNotFound.
+
+        streamed: the rest of its writer, written before `events`.
+        """
+        return await self._write_for(record.request_id, steps.commit_step, record, events, streamed)
 
     async def fail_attempt(
         self,

@@ -86,14 +86,25 @@ class StreamWriter:
             raise self._error
         return not self._fenced
 
+    async def rest(self) -> list[PreparedEvent] | None:
+        """Takes over what no batch has, for the caller to write; None if the writer is fenced. Raises StoreUnavailable.
+
+        Nothing may be put from then on.
+        """
+        while self._in_flight:
+            await self._group.round_done()
+        with self._lock:
+            if self._error is not None:
+                raise self._error
+            return None if self._fenced else self._emptied()
+
     def take(self) -> PreparedBatch | None:
         """For the group commit: all that waits, as one batch that is now under way; None if nothing does."""
         with self._lock:
-            pieces, self._pending, self._size = self._pending, [], 0
-            if not pieces:
+            events = self._emptied()
+            if not events:
                 return None
             self._in_flight = True
-        events = [piece.prepared() if isinstance(piece, _Delta) else piece for piece in pieces]
         return PreparedBatch(self.request_id, events, self._step, self._attempt)
 
     def written(self, accepted: bool) -> None:
@@ -109,6 +120,10 @@ class StreamWriter:
         with self._lock:
             self._in_flight = False
             self._fail(error)
+
+    def _emptied(self) -> list[PreparedEvent]:
+        pieces, self._pending, self._size = self._pending, [], 0
+        return [piece.prepared() if isinstance(piece, _Delta) else piece for piece in pieces]
 
     def _fail(self, error: EverturnError) -> None:
         self._error = error
