@@ -32,7 +32,7 @@ from everturn.errors import (
 )
 from everturn.ids import check_id, workflow_id
 from everturn.messages import INLINE_MESSAGE_BYTES, Message, UserMessage, json_size
-from everturn.settings import Settings
+from everturn.settings import Settings, settings_from
 from everturn.store.records import SETTLED_CALLS
 from everturn.store.room import room_of
 from everturn.store.store import Store
@@ -80,19 +80,19 @@ class ChatClient:
         """Connects to Temporal (or takes an existing `client`) and to the store.
 
         history_previews=False keeps what is said out of Temporal: messages reach the worker through the store (a client
-        without one has only Temporal to carry them). What is not given comes from EVERTURN_… environment variables,
-        then Temporal's own, then the defaults. Raises
-        TemporalUnavailable or StoreUnavailable within `connect_timeout` (8 s), BadInput for an unusable value.
+        without one has only Temporal to carry them). data_converter: how all else is written there, encrypted for
+        example; the workers need the same one. What is not given comes from EVERTURN_… environment variables, then
+        Temporal's own, then the defaults. Raises TemporalUnavailable or StoreUnavailable within `connect_timeout`
+        (8 s), BadInput for an unusable value.
         """
-        given = {
-            "target": target,
-            "namespace": namespace,
-            "task_queue": task_queue,
-            "store": store if isinstance(store, str) else None,
-            "web_ui": web_ui,
-            "history_previews": history_previews,
-        }
-        settings = Settings(**{key: value for key, value in given.items() if value is not None})  # type: ignore[arg-type]
+        settings = settings_from(
+            target=target,
+            namespace=namespace,
+            task_queue=task_queue,
+            store=None if isinstance(store, Store) else store,
+            web_ui=web_ui,
+            history_previews=history_previews,
+        )
         temporal = client or await connect_temporal(settings, data_converter=data_converter)
         opened = store if isinstance(store, Store) else None
         if opened is None and settings.store:

@@ -26,7 +26,7 @@ from everturn.activities.waiting import WaitActivities
 from everturn.errors import StoreUnavailable
 from everturn.hooks.agent import Agent
 from everturn.hooks.registry import AgentRegistry
-from everturn.settings import DEFAULT_STORE, Settings
+from everturn.settings import DEFAULT_STORE, Settings, settings_from
 from everturn.store.records import Room
 from everturn.store.room import room_of
 from everturn.store.store import Store
@@ -65,7 +65,7 @@ class EverturnPlugin(SimplePlugin):
         create_store: bool = False,
         lanes: ModelLanes | None = None,
     ) -> None:
-        self._settings = settings or Settings()
+        self._settings = settings or settings_from()
         self._given = store if store is not None else self._settings.store or DEFAULT_STORE
         self._create_store = create_store
         self.ready = asyncio.Event()

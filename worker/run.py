@@ -14,7 +14,7 @@ from temporalio.worker import Worker
 
 from everturn.connection import connect_temporal, place_of
 from everturn.hooks.agent import Agent
-from everturn.settings import Settings
+from everturn.settings import settings_from
 from everturn.store.store import Store
 from everturn.worker.plugin import EverturnPlugin
 
@@ -39,8 +39,7 @@ async def run_worker(
     What is not given comes from EVERTURN_… environment variables, then Temporal's own, then the defaults. started: set
     when the worker polls. Raises InvalidAgent, TemporalUnavailable or StoreUnavailable.
     """
-    given = {"target": target, "namespace": namespace, "task_queue": task_queue}
-    settings = Settings(**{key: value for key, value in given.items() if value is not None})  # type: ignore[arg-type]
+    settings = settings_from(target=target, namespace=namespace, task_queue=task_queue)
     plugin = EverturnPlugin(agents, store, settings=settings, create_store=create_store)
     temporal = client or await connect_temporal(settings, data_converter=data_converter)
     worker = Worker(temporal, task_queue=settings.task_queue, plugins=[plugin])

@@ -12,6 +12,7 @@ from temporalio.converter import DataConverter
 from temporalio.envconfig import ClientConfig
 from temporalio.service import RPCError, RPCStatusCode
 
+from everturn.data_converter import load_data_converter
 from everturn.errors import BadInput, EverturnError, TemporalUnavailable
 from everturn.settings import DEFAULT_NAMESPACE, DEFAULT_TARGET, Settings
 
@@ -30,11 +31,14 @@ async def connect_temporal(
     settings: Settings, *, data_converter: DataConverter | None = None, plugins: tuple[Any, ...] = ()
 ) -> Client:
     """A client for the settings' target and namespace; what they leave open comes from Temporal's own environment
-    variables and TOML profile, then from the defaults. Raises TemporalUnavailable or BadInput."""
+    variables and TOML profile, then from the defaults. data_converter: instead of the one that the settings name.
+    Raises TemporalUnavailable or BadInput."""
     config: dict[str, Any] = dict(_from_environment())
     target = settings.target or config.get("target_host") or DEFAULT_TARGET
     namespace = settings.namespace or config.get("namespace") or DEFAULT_NAMESPACE
     config.update(target_host=target, namespace=namespace)
+    if data_converter is None and settings.data_converter is not None:
+        data_converter = load_data_converter(settings.data_converter)
     if data_converter is not None:
         config["data_converter"] = data_converter
     if plugins:

@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Literal
 
-from pydantic import Field
+from pydantic import Field, ValidationError
 from pydantic_settings import BaseSettings, SettingsConfigDict
+
+from everturn.errors import BadInput
 
 
 class Settings(BaseSettings):
-    """Where things are and how much of them. Durations are seconds."""
+    """Where things are and how much of them. Durations are seconds. Made by `settings_from`, errors are BadInput."""
 
     model_config = SettingsConfigDict(env_prefix="EVERTURN_", extra="ignore", frozen=True)
 
@@ -23,6 +26,9 @@ class Settings(BaseSettings):
     store: str | None = Field(default=None, description="database URL: sqlite:///file.db or postgresql://…")
     web_ui: str | None = Field(default=None, description="address of the Temporal Web UI, for links")
     history_previews: bool = Field(default=True, description="short text previews in Temporal's history and Web UI")
+    data_converter: str | None = Field(
+        default=None, description="MODULE:NAME of a DataConverter for all that is written in Temporal, to encrypt it"
+    )
     model_lane: Literal["auto", "litellm"] = Field(
         default="auto",
         description="auto: ask providers of OpenAI's format directly; litellm: all calls through litellm",
@@ -49,6 +55,22 @@ class Settings(BaseSettings):
     connect_timeout: float = Field(
         default=8.0, gt=0, le=60, description="how long a client tries to reach Temporal or the store"
     )
+
+
+def settings_from(**given: object) -> Settings:
+    """The settings with the keyword arguments that are not None. Raises BadInput, naming each wrong value."""
+    named = {name: value for name, value in given.items() if value is not None}
+    try:
+        return Settings(**named)  # type: ignore[arg-type]  # pydantic checks them
+    except ValidationError as error:
+        wrong = "; ".join(f"{_where(e['loc'], named)}: {e['msg']}, not {e['input']!r}" for e in error.errors())
+        raise BadInput(f"the settings cannot be used: {wrong}") from error
+
+
+def _where(location: tuple[int | str, ...], given: Mapping[str, object]) -> str:
+    """A setting by the name under which it was given."""
+    name = str(location[0]).lower().removeprefix("everturn_")
+    return name if name in given else f"EVERTURN_{name.upper()}"
 
 
 DEFAULT_STORE = "sqlite:///everturn.db"

@@ -9,7 +9,8 @@ from pathlib import Path
 import pytest
 
 from everturn.errors import BadInput
-from everturn.worker.cli.loading import load_agents, split_spec
+from everturn.modules import split_spec
+from everturn.worker.cli.loading import load_agents
 from everturn.worker.cli.workers import watched_folders
 
 AGENTS = """

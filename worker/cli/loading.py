@@ -2,16 +2,13 @@
 
 from __future__ import annotations
 
-import importlib
-import importlib.util
-import sys
 from collections.abc import Sequence
-from pathlib import Path
 from types import ModuleType
 from typing import cast
 
 from everturn.errors import BadInput
 from everturn.hooks.agent import Agent
+from everturn.modules import load_module, split_spec
 
 
 def load_agents(specs: Sequence[str]) -> list[Agent]:
@@ -24,54 +21,13 @@ def load_agents(specs: Sequence[str]) -> list[Agent]:
     modules: dict[str, ModuleType] = {}
     for spec in specs:
         module_name, wanted = split_spec(spec)
-        module = modules.get(module_name) or modules.setdefault(module_name, _load_module(module_name))
+        module = modules.get(module_name) or modules.setdefault(module_name, load_module(module_name))
         for found in _agents_of(module, module_name, wanted):
             if isinstance(found, Agent):
                 agents.setdefault(id(found), found)
             elif found not in agents:
                 agents[found] = _make(found, spec)
     return list(agents.values())
-
-
-def split_spec(spec: str) -> tuple[str, str | None]:
-    """Module and agent name; the colon of a drive letter (C:/agents.py) is no separator."""
-    module, colon, name = spec.rpartition(":")
-    if not colon or "/" in name or "\\" in name:
-        return spec, None
-    return module, name or None
-
-
-def module_path(spec: str) -> Path | None:
-    """The file that a spec names, None if it names a module."""
-    module, _ = split_spec(spec)
-    return Path(module) if module.endswith(".py") or "/" in module else None
-
-
-def _load_module(name: str) -> ModuleType:
-    path = module_path(name)
-    folder = str((path.parent if path else Path()).resolve())
-    if folder not in sys.path:
-        sys.path.insert(0, folder)  # the agent's module may import its neighbours
-    try:
-        return _load_file(path) if path else importlib.import_module(name)
-    except Exception as error:
-        if isinstance(error, ModuleNotFoundError) and error.name == name:
-            raise BadInput(f"there is no module {name!r}; give a dotted name, or a path that ends with .py") from error
-        if isinstance(error, BadInput):
-            raise
-        raise BadInput(f"{name} cannot be imported: {type(error).__name__}: {error}; --debug shows where") from error
-
-
-def _load_file(path: Path) -> ModuleType:
-    if not path.is_file():
-        raise BadInput(f"there is no file {path}; check the path")
-    spec = importlib.util.spec_from_file_location(path.stem, path.resolve())
-    if spec is None or spec.loader is None:
-        raise BadInput(f"{path} is no Python module; give a file that ends with .py")
-    module = importlib.util.module_from_spec(spec)
-    sys.modules[path.stem] = module  # dataclasses and pydantic look a class's module up by its name
-    spec.loader.exec_module(module)
-    return module
 
 
 def _agents_of(module: ModuleType, name: str, wanted: str | None) -> list[Agent | type[Agent]]:

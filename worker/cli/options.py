@@ -71,14 +71,7 @@ class Places:
 
     def settings(self) -> Settings:
         """The command line's settings, which always name a store; raises BadInput for a value that cannot be used."""
-        from pydantic import ValidationError
+        from everturn.settings import DEFAULT_STORE, settings_from
 
-        from everturn.errors import BadInput
-        from everturn.settings import DEFAULT_STORE, Settings
-
-        try:
-            settings = Settings(**self.given)
-        except ValidationError as error:
-            wrong = "; ".join(f"EVERTURN_{str(e['loc'][0]).upper()}: {e['msg']}" for e in error.errors())
-            raise BadInput(f"the settings cannot be used: {wrong}") from error
+        settings = settings_from(**self.given)
         return settings if settings.store else settings.model_copy(update={"store": DEFAULT_STORE})

@@ -10,9 +10,10 @@ from collections.abc import AsyncGenerator, Sequence
 from pathlib import Path
 
 from everturn.errors import BadInput
+from everturn.modules import module_path
 from everturn.worker.child import end_child, spawn_child
 from everturn.worker.cli.interrupts import stop_requested
-from everturn.worker.cli.loading import load_agents, module_path
+from everturn.worker.cli.loading import load_agents
 from everturn.worker.cli.options import Places
 from everturn.worker.cli.running import DONE
 
