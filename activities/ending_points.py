@@ -3,27 +3,38 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import Any
+from typing import Any, Final, TypeVar, cast
 
 from temporalio import activity
 from temporalio.exceptions import ApplicationError
 
 from everturn.activities.dispatch import Dispatch
 from everturn.activities.facts import hook_ref
-from everturn.activities.payloads import ErrorInput, HookInput, activity_name
+from everturn.activities.payloads import ErrorInput, HookInput, TurnInput, TurnOutcome, activity_name
 from everturn.activities.running import beating
 from everturn.activities.services import Activities
+from everturn.activities.unrecorded import facts_of, record
 from everturn.activities.values import error_text
+from everturn.errors import (
+    RequestConflict,
+    StoreRefused,
+    StoreUnavailable,
+    TranscriptDamaged,
+    TurnNotFound,
+    UnknownAgent,
+)
 from everturn.hooks.contexts import ChatErrorContext, ChatResponseResult, HookContext, TurnEndResult
 from everturn.hooks.log import HookLog, cut
 from everturn.hooks.points import ON_CHAT_ERROR, ON_CHAT_RESPONSE, ON_TURN_END
 from everturn.hooks.registry import BoundHook
 from everturn.hooks.runner import HookFailed
 from everturn.messages import Message
-from everturn.store.records import Ended
-from everturn.turns import TurnError
+from everturn.store.records import Ended, TurnFacts
+from everturn.turns import StopReason, TurnError, TurnStatus
 
+C = TypeVar("C", bound=HookContext)
 MAX_SHOWN_BYTES = 4096
+STORE_FAULTS: Final = (RequestConflict, StoreRefused, StoreUnavailable, TranscriptDamaged, TurnNotFound)
 
 
 class EndingPointActivities(Activities):
@@ -36,10 +47,10 @@ class EndingPointActivities(Activities):
             return await self._ask(given)
 
     async def _ask(self, given: ErrorInput) -> TurnError:
-        agent = self._services.agents.get(given.agent)
-        turn = await self._store.load_turn(given.request_id)
-        message = await self._store.persist_message(given.request_id)
-        chain = agent.chain(ON_CHAT_ERROR, given.names)
+        chain = self._chain(ON_CHAT_ERROR, given.agent, given.names)
+        if not chain:
+            return given.error
+        turn = await self._failed_turn(given)
         dispatch = Dispatch[ChatErrorContext](
             self._services, given.request_id, ON_CHAT_ERROR, chain, (TurnError, Exception, str), state=turn.state
         )
@@ -52,7 +63,7 @@ class EndingPointActivities(Activities):
                     ref,
                     log,
                     stage=given.stage,
-                    messages_persisted=message is not None or given.stage not in ("parse", "persist"),
+                    messages_persisted=turn.begun,
                     classification=given.classification,
                 )
 
@@ -60,8 +71,23 @@ class EndingPointActivities(Activities):
             after = _shown(run.value, shown)
             dispatch.trace(run, ["error"] if after != shown else [])
             shown = after
-        await dispatch.record()
+        await self._record(dispatch)
         return shown
+
+    async def _failed_turn(self, given: ErrorInput) -> TurnFacts:
+        """The turn's facts, with what it has said so far stored; a store that fails does not keep the hooks from being
+        asked."""
+        turn: TurnFacts | None = None
+        try:
+            if given.names is None and given.turn is not None:
+                await record(self._services, given.turn)
+            turn = await self._store.load_turn(given.request_id)
+            await self._store.persist_message(given.request_id)
+        except STORE_FAULTS as error:
+            if turn is None and given.turn is None:
+                raise
+            activity.logger.warning("the store is of no help to the failed turn %s", given.request_id, exc_info=error)
+        return turn or facts_of(cast(TurnInput, given.turn))
 
     @activity.defn(name=activity_name(ON_CHAT_RESPONSE))
     async def on_chat_response(self, given: HookInput) -> None:
@@ -102,15 +128,13 @@ class EndingPointActivities(Activities):
     async def _tell(
         self, given: HookInput, point: str, make: Callable[[Any, HookLog, Ended, Message | None], HookContext]
     ) -> None:
-        agent = self._services.agents.get(given.agent)
-        turn = await self._store.load_turn(given.request_id)
-        ended = await self._store.ended(given.request_id)
-        if ended is None:
-            raise ApplicationError(f"turn {given.request_id!r} is not over", non_retryable=True)
-        chain = agent.chain(point, given.names)
+        chain = self._chain(point, given.agent, given.names)
+        if not chain:
+            return
+        turn, ended = await self._ended_turn(given)
         dispatch = Dispatch[HookContext](self._services, given.request_id, point, chain, state=turn.state)
         failures: list[HookFailed] = []
-        for hook in await self._due(given.request_id, point, chain):
+        for hook in await self._due(given, point, chain):
 
             def context(log: HookLog, hook: BoundHook = hook) -> HookContext:
                 return make(hook_ref(turn, hook), log, ended, ended.message)
@@ -119,18 +143,56 @@ class EndingPointActivities(Activities):
             dispatch.trace(run)
             if not run.ok:
                 failures.append(run.failure())
-        await dispatch.record()
+        await self._record(dispatch)
         if failures:
             raise ApplicationError("; ".join(str(failure) for failure in failures), type="HookFailed")
 
-    async def _due(self, request_id: str, point: str, chain: Sequence[BoundHook]) -> list[BoundHook]:
+    async def _ended_turn(self, given: HookInput) -> tuple[TurnFacts, Ended]:
+        if given.unstored is not None:
+            return facts_of(given.unstored.turn), _ended(given.unstored.outcome)
+        turn = await self._store.load_turn(given.request_id)
+        ended = await self._store.ended(given.request_id)
+        if ended is None:
+            raise ApplicationError(f"turn {given.request_id!r} is not over", non_retryable=True)
+        return turn, ended
+
+    async def _due(self, given: HookInput, point: str, chain: Sequence[BoundHook]) -> list[BoundHook]:
         """On a retry, only the hooks that have not succeeded yet."""
-        if activity.info().attempt == 1:
+        if activity.info().attempt == 1 or given.unstored is not None:
             return list(chain)
-        info = await self._store.inspect(request_id)
+        info = await self._store.inspect(given.request_id)
         traces = info.hook_traces if info else []
         done = {trace.hook for trace in traces if trace.point == point and trace.outcome == "ok"}
         return [hook for hook in chain if hook.name not in done]
+
+    def _chain(self, point: str, agent: str, names: list[str] | None) -> list[BoundHook]:
+        """The point's hooks. An agent that nobody knows has none: the turn may have failed over that very name."""
+        try:
+            return self._services.agents.get(agent).chain(point, names)
+        except UnknownAgent:
+            if names is None:
+                return []
+            raise
+
+    async def _record(self, dispatch: Dispatch[C]) -> None:
+        """The turn is over: what its hooks did is worth a line in the log if the store cannot take it."""
+        try:
+            await dispatch.record()
+        except STORE_FAULTS as error:
+            activity.logger.warning("what the hooks did is not stored: %s", dispatch.traces, exc_info=error)
+
+
+def _ended(outcome: TurnOutcome) -> Ended:
+    return Ended(
+        outcome.request_id,
+        outcome.thread_id,
+        cast(TurnStatus, outcome.status),
+        cast(StopReason | None, outcome.stop_reason),
+        outcome.error,
+        None,
+        outcome.usage,
+        outcome.steps,
+    )
 
 
 def _shown(answer: object, before: TurnError) -> TurnError:

@@ -15,6 +15,7 @@ from everturn.activities.models.truncation import truncated
 from everturn.activities.models.types import ModelRequest
 from everturn.activities.settings import StepSettings
 from everturn.hooks.registry import RegisteredAgent
+from everturn.store.damage import readable
 from everturn.store.records import PromptMaterial
 from everturn.turns import JsonDict
 
@@ -24,17 +25,19 @@ def transcript(
 ) -> list[JsonDict]:
     """What the model would see, shortened as for it, in OpenAI's chat format, without the system prompt.
 
-    override: of the turn's config.
+    override: of the turn's config. Raises TranscriptDamaged.
     """
-    return build_prompt(_shortened(agent, material), "", override=override).messages
+    with readable(material.turn.thread_id):
+        return build_prompt(_shortened(agent, material), "", override=override).messages
 
 
 def step_prompt(
     settings: StepSettings, system: str, material: PromptMaterial, agent: RegisteredAgent, model: str
 ) -> Prompt:
-    """The prompt of a step: older messages shortened, the turn's own steps whole."""
-    given = replace(_shortened(agent, material), steps=[] if settings.whole else material.steps)
-    return build_prompt(given, system, override=settings.messages, quirks=quirks_of(model))
+    """The prompt of a step: older messages shortened, the turn's own steps whole. Raises TranscriptDamaged."""
+    with readable(material.turn.thread_id):
+        given = replace(_shortened(agent, material), steps=[] if settings.whole else material.steps)
+        return build_prompt(given, system, override=settings.messages, quirks=quirks_of(model))
 
 
 def _shortened(agent: RegisteredAgent, material: PromptMaterial) -> PromptMaterial:

@@ -21,13 +21,24 @@ from everturn.activities.payloads import (
 )
 from everturn.activities.previews import RESULT_BYTES, small_enough
 from everturn.activities.services import Activities, Services
-from everturn.errors import BadInput, NothingToContinue, TurnNotFound, UnknownAgent
+from everturn.activities.unrecorded import principal_of, record
+from everturn.errors import (
+    BadInput,
+    EverturnError,
+    NothingToContinue,
+    RequestConflict,
+    StoreRefused,
+    TranscriptDamaged,
+    TurnNotFound,
+    UnknownAgent,
+)
 from everturn.hooks.log import cut
 from everturn.hooks.points import AFTER_TOOL_CALL, BEFORE_TOOL_CALL
 from everturn.hooks.registry import RegisteredAgent, tool_patterns
 from everturn.ids import workflow_id
+from everturn.messages import user_parts
 from everturn.store.records import Admission, Admitted, Ended, Ending, Room
-from everturn.turns import JsonDict, Principal, TurnError
+from everturn.turns import TurnError
 
 
 class TurnActivities(Activities):
@@ -66,13 +77,17 @@ class TurnActivities(Activities):
             given.error,
             given.text,
             given.reason,
+            given.without_message,
         )
         try:
+            if given.turn is not None:
+                await record(self._services, given.turn)
             ended = await self._store.finish(ending)
-        except TurnNotFound as error:
-            raise ApplicationError(str(error), type="TurnNotFound", non_retryable=True) from error
-        if ended.status == "error":
-            _tell_failure(given, ended)
+        except (RequestConflict, StoreRefused, TranscriptDamaged, TurnNotFound) as error:
+            _tell_unstored(given, error)
+            raise ApplicationError(str(error), type=type(error).__name__, non_retryable=True) from error
+        if given.status == ended.status == "error":
+            _tell_failure(given, ended.error, thread_id=ended.thread_id, messages_persisted=ended.begun)
         if ended.next_request_id is not None:
             await self._wake(ended.next_request_id)
         return _outcome(ended, previews=given.previews)
@@ -126,24 +141,17 @@ def _admission(given: BeginInput, agent: RegisteredAgent | None, room: Room) -> 
         trigger=cast(Any, turn.trigger),
         submitted_at=given.submitted_at,
         run_id=given.run_id,
-        parts=turn.parts,
+        parts=user_parts(turn.parts) if turn.parts is not None else None,
         draft=turn.parts is None and turn.trigger == "submit",
         after=turn.after,
         message_metadata=turn.message_metadata,
         body=turn.body,
-        principal=_principal(turn),
+        principal=principal_of(turn),
         tenant_id=turn.tenant_id,
         manifest=agent.manifest if agent else None,
         room=room,
         withdrawn=given.withdrawn,
     )
-
-
-def _principal(turn: TurnInput) -> Principal | None:
-    if turn.principal is None:
-        return None
-    fields: JsonDict = {**turn.principal, "roles": tuple(turn.principal.get("roles", ()))}
-    return Principal(**fields)
 
 
 def _begun(turn: TurnInput, admitted: Admitted, agent: RegisteredAgent | None) -> Begun:
@@ -171,16 +179,27 @@ def _begun(turn: TurnInput, admitted: Admitted, agent: RegisteredAgent | None) -
     )
 
 
-def _tell_failure(given: FinishInput, ended: Ended) -> None:
+def _tell_failure(
+    given: FinishInput, error: TurnError | None, *, thread_id: str | None, messages_persisted: bool
+) -> None:
     emit(
         REQUEST_FAILED,
-        request_id=ended.request_id,
-        thread_id=ended.thread_id,
+        request_id=given.request_id,
+        thread_id=thread_id,
         stage=given.stage,
-        messages_persisted=given.stage not in ("parse", "persist"),
+        messages_persisted=messages_persisted,
         classification=given.classification,
-        error=ended.error.type if ended.error else None,
+        error=error.type if error else None,
     )
+
+
+def _tell_unstored(given: FinishInput, error: EverturnError) -> None:
+    """A failed turn is told of once: here only if nobody is going to try again to store its end."""
+    tried_again = isinstance(error, StoreRefused | TranscriptDamaged) and not given.without_message
+    if given.status == "error" and not tried_again:
+        stored = given.stage not in ("parse", "persist")
+        thread_id = given.turn.thread_id if given.turn else None
+        _tell_failure(given, given.error, thread_id=thread_id, messages_persisted=stored)
 
 
 def _outcome(ended: Ended, *, previews: bool) -> TurnOutcome:

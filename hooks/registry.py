@@ -65,13 +65,13 @@ class RegisteredAgent:
     def manifest(self) -> dict[str, list[str]]:
         return {point: [hook.name for hook in chain] for point, chain in self.chains.items()}
 
-    def chain(self, point: str, names: Sequence[str], tool_name: str | None = None) -> list[BoundHook]:
-        """The hooks of a point that a turn's manifest names, in today's order; those that are gone are left out."""
-        wanted = set(names)
+    def chain(self, point: str, names: Sequence[str] | None, tool_name: str | None = None) -> list[BoundHook]:
+        """The hooks of a point that a turn's manifest names, in today's order; those that are gone are left out. None,
+        for a turn without a manifest: all of today."""
         return [
             hook
             for hook in self.chains.get(point, ())
-            if hook.name in wanted and (tool_name is None or hook.wants(tool_name))
+            if (names is None or hook.name in names) and (tool_name is None or hook.wants(tool_name))
         ]
 
 

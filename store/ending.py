@@ -23,6 +23,7 @@ from everturn.messages import Message, Part
 from everturn.store.admission import queue_of
 from everturn.store.assembly import parts_of_steps, parts_of_stream, text_part
 from everturn.store.columns import AnyRow, now
+from everturn.store.damage import readable
 from everturn.store.events import EventLog
 from everturn.store.locks import lock_thread, lock_turn, thread_of, update_thread, update_turn
 from everturn.store.queue import first_of
@@ -51,7 +52,7 @@ _OPEN_CALLS: Final = (
 def finish(connection: Connection, ending: Ending) -> Ended:
     """Ends the turn as `ending` says, or returns how it ended before.
 
-    Raises TurnNotFound; BadInput for a status that ends nothing.
+    Raises TurnNotFound; BadInput for a status that ends nothing; TranscriptDamaged.
     """
     if ending.status not in TERMINAL:
         raise BadInput(f"a turn is finished as one of {', '.join(sorted(TERMINAL))}, not as {ending.status!r}")
@@ -66,7 +67,8 @@ def finish(connection: Connection, ending: Ending) -> Ended:
 
 
 def persist_message(connection: Connection, request_id: str) -> Message | None:
-    """Stores what a failing turn has said so far, ahead of its end; None if that is nothing. Raises TurnNotFound."""
+    """Stores what a failing turn has said so far, ahead of its end; None if that is nothing. Raises TurnNotFound,
+    TranscriptDamaged."""
     thread_id = thread_of(connection, request_id)
     if thread_id is None:
         raise TurnNotFound(request_id)
@@ -90,9 +92,11 @@ def _end(connection: Connection, thread: AnyRow, turn: AnyRow, ending: Ending) -
     ended_at = now()
     log = EventLog(turn.request_id, turn.last_seq)
     _interrupt_calls(connection, turn, log, ended_at)
-    parts = _parts(connection, turn, ending)
+    parts = [] if ending.without_message else _parts(connection, turn, ending)
     message_id, first_part = None, 0
-    if parts:
+    if ending.without_message and (turn.first_part or turn.message_id == assistant_message_id(turn.request_id)):
+        message_id, first_part = turn.message_id, turn.first_part  # what on_chat_error was shown is stored already
+    elif parts:
         message_id, first_part = _save_message(connection, thread, turn, parts, ending, ended_at)
     if ending.status == "blocked":
         mine = (messages.c.request_id == turn.request_id) & (messages.c.role == "user")
@@ -128,10 +132,11 @@ def _parts(connection: Connection, turn: AnyRow, ending: Ending) -> list[Part]:
         return [text_part(ending.text)] if ending.text else []
     if turn.status == "queued":
         return []
-    steps = stored_steps(connection, turn.request_id)
-    parts = parts_of_steps(steps)
-    if ending.status in _KEEPS_PARTIAL and _is_open(turn, steps):
-        parts += _streamed(connection, turn)
+    with readable(turn.thread_id):
+        steps = stored_steps(connection, turn.request_id)
+        parts = parts_of_steps(steps)
+        if ending.status in _KEEPS_PARTIAL and _is_open(turn, steps):
+            parts += _streamed(connection, turn)
     return parts
 
 

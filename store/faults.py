@@ -8,7 +8,7 @@ from typing import Final
 import psycopg
 from sqlalchemy import exc
 
-from everturn.errors import StoreUnavailable
+from everturn.errors import StoreRefused, StoreUnavailable
 from everturn.store.address import Address
 
 _SQLITE_TRANSIENT: Final = frozenset({sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED, sqlite3.SQLITE_PROTOCOL})
@@ -54,6 +54,11 @@ def unavailable(address: Address, error: exc.SQLAlchemyError) -> StoreUnavailabl
     if not (out_of_reach or is_transient(error) or _sqlite_code(cause) in _SQLITE_BROKEN):
         return None
     return StoreUnavailable(address.safe, reason_of(address, cause))
+
+
+def refused(address: Address, error: exc.SQLAlchemyError) -> StoreRefused | None:
+    """The error for callers if the database itself said no to the statement; None if it never got that far."""
+    return StoreRefused(address.safe, reason_of(address, error.orig)) if isinstance(error, exc.DBAPIError) else None
 
 
 def reason_of(address: Address, cause: object) -> str:

@@ -9,6 +9,7 @@ from sqlalchemy import Connection, bindparam, select
 from everturn.errors import BadInput, TurnNotFound
 from everturn.messages import Message
 from everturn.store.columns import AnyRow
+from everturn.store.damage import check_parts, readable
 from everturn.store.locks import lock_thread, lock_turn, update_thread, update_turn
 from everturn.store.records import Fold, PromptMaterial, TurnFacts
 from everturn.store.rows import FACTS, facts_of
@@ -41,7 +42,10 @@ def load_turn(connection: Connection, request_id: str) -> TurnFacts:
 
 
 def load_prompt(connection: Connection, request_id: str) -> PromptMaterial:
-    """The visible transcript up to the turn's own message, without times, and its steps. Raises TurnNotFound."""
+    """The visible transcript up to the turn's own message, without times, and its steps.
+
+    Raises TurnNotFound, TranscriptDamaged.
+    """
     row = _facts(connection, request_id)
     thread = connection.execute(_THREAD, {"thread": row.thread_id}).one()
     chosen = {
@@ -50,11 +54,14 @@ def load_prompt(connection: Connection, request_id: str) -> PromptMaterial:
         "folded_from": thread.summary_from,
         "folded_upto": thread.summary_upto,
     }
-    transcript = [
-        Message(message_id, role, parts, of_request, metadata or {})
-        for message_id, role, parts, of_request, metadata in connection.execute(_TRANSCRIPT, chosen)
-    ]
-    steps = stored_steps(connection, request_id)
+    with readable(row.thread_id):
+        transcript = [
+            Message(message_id, role, parts, of_request, metadata or {})
+            for message_id, role, parts, of_request, metadata in connection.execute(_TRANSCRIPT, chosen)
+        ]
+        for message in transcript:
+            check_parts(message.parts, f"message {message.id!r}")
+        steps = stored_steps(connection, request_id)
     return PromptMaterial(facts_of(row), transcript, steps, thread.summary, thread.context)
 
 

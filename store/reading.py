@@ -8,6 +8,7 @@ from typing import Any
 from sqlalchemy import ColumnElement, Connection, select
 
 from everturn.messages import Message
+from everturn.store.damage import readable
 from everturn.store.records import TurnHead
 from everturn.store.rows import (
     CALL,
@@ -51,9 +52,10 @@ def list_turns(connection: Connection, thread_id: str | None, status: str | None
 
 
 def thread_messages(connection: Connection, thread_id: str) -> list[Message]:
-    """All messages of a thread in order, hidden ones included."""
+    """All messages of a thread in order, hidden ones included. Raises TranscriptDamaged."""
     query = select(*MESSAGE).where(messages.c.thread_id == thread_id).order_by(messages.c.position)
-    return [message_of(row) for row in connection.execute(query)]
+    with readable(thread_id):
+        return [message_of(row) for row in connection.execute(query)]
 
 
 def inspect(connection: Connection, request_id: str) -> TurnInfo | None:

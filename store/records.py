@@ -189,6 +189,8 @@ class TurnFacts:
     usage: Usage
     stop_reason: StopReason | None = None
     error: TurnError | None = None
+    begun: bool = False
+    """The turn had its thread, so its user message is stored."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -248,11 +250,14 @@ class Ending:
     """A reply that no model wrote: the reason of a block."""
     reason: str | None = None
     """Why a turn was aborted, in the caller's words."""
+    without_message: bool = False
+    """The assistant message cannot be stored: the turn ends without it."""
 
 
 @dataclass(frozen=True, slots=True)
 class Ended:
-    """A turn that is over: as stored, whoever finished it. next_request_id: the turn that is next in its thread."""
+    """A turn that is over: as stored, whoever finished it. next_request_id: the turn that is next in its thread.
+    begun: it had its thread, so its user message is stored."""
 
     request_id: str
     thread_id: str
@@ -264,6 +269,7 @@ class Ended:
     steps: int
     next_request_id: str | None = None
     output: Any = None
+    begun: bool = False
 
 
 @dataclass(frozen=True, slots=True)

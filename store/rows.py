@@ -55,6 +55,7 @@ FACTS: Final[Columns] = (
     turns.c.state,
     turns.c.steps,
     turns.c.prompt_position,
+    turns.c.started_at,
     *_OUTCOME,
     *_USAGE,
 )
@@ -75,6 +76,7 @@ ENDED: Final[Columns] = (
     turns.c.steps,
     turns.c.message_id,
     turns.c.output,
+    turns.c.started_at,
     *_OUTCOME,
     *_USAGE,
 )
@@ -159,6 +161,7 @@ def facts_of(row: AnyRow) -> TurnFacts:
         usage=usage_of(row),
         stop_reason=row.stop_reason,
         error=error_of(row),
+        begun=row.started_at is not None,
     )
 
 
@@ -190,6 +193,7 @@ def ended_of(row: AnyRow, message: Message | None, next_request_id: str | None) 
         steps=row.steps,
         next_request_id=next_request_id,
         output=row.output,
+        begun=row.started_at is not None,
     )
 
 

@@ -12,6 +12,7 @@ from everturn.chunks import RESET, RETRYING, Event
 from everturn.errors import BadInput
 from everturn.ids import new_request_id
 from everturn.store.columns import AnyRow, now
+from everturn.store.damage import check_parts
 from everturn.store.events import EventLog, PreparedEvent
 from everturn.store.locks import lock_turn
 from everturn.store.records import SETTLED_CALLS, Opening, StepRecord, ToolCall
@@ -54,8 +55,10 @@ def stored_steps(connection: Connection, request_id: str) -> list[StepRecord]:
     calls: dict[int, list[ToolCall]] = {}
     for row in connection.execute(_CALLS, {"turn": request_id}):
         calls.setdefault(row.step, []).append(call_of(row))
-    rows = connection.execute(_STEPS, {"turn": request_id})
-    return [step_of(row, calls.get(row.step, [])) for row in rows]
+    found = [step_of(row, calls.get(row.step, [])) for row in connection.execute(_STEPS, {"turn": request_id})]
+    for record in found:
+        check_parts(record.parts, f"step {record.step}")
+    return found
 
 
 def open_step(connection: Connection, request_id: str, step: int, *, activity: str, try_: int) -> Opening:

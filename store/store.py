@@ -125,7 +125,7 @@ class Store:
         return await self._write_for(admission.request_id, admissions.begin, admission)
 
     async def finish(self, ending_: Ending) -> Ended:
-        """Ends the turn, once; the ending that is stored. Raises TurnNotFound."""
+        """Ends the turn, once; the ending that is stored. Raises TurnNotFound, TranscriptDamaged."""
         return await self._write_for(ending_.request_id, ending.finish, ending_)
 
     async def persist_message(self, request_id: str) -> Message | None:
@@ -137,7 +137,8 @@ class Store:
         return await self._transactions.read(partial(prompts.load_turn, request_id=request_id))
 
     async def load_prompt(self, request_id: str) -> PromptMaterial:
-        """The visible transcript (without times) and the turn's finished steps. Raises TurnNotFound."""
+        """The visible transcript (without times) and the turn's finished steps. Raises TurnNotFound,
+        TranscriptDamaged."""
         return await self._transactions.read(partial(prompts.load_prompt, request_id=request_id))
 
     async def usage_sum(self, request_id: str, scope: UsageScope, since: datetime | None = None) -> UsageSum:
@@ -348,7 +349,7 @@ class Store:
         return await self._read(waits.pending, thread_id)
 
     async def messages(self, thread_id: str) -> list[Message]:
-        """All messages of a thread in order, hidden ones included."""
+        """All messages of a thread in order, hidden ones included. Raises TranscriptDamaged."""
         return await self._read(reading.thread_messages, thread_id)
 
     async def _read(self, work: Callable[..., T], *args: object) -> T:

@@ -13,7 +13,7 @@ from sqlalchemy import Connection, Engine, exc
 from everturn.errors import EverturnError, StoreUnavailable
 from everturn.store.address import Address
 from everturn.store.engines import PG_THREADS, READERS, postgres_engine, sqlite_engine
-from everturn.store.faults import is_transient, unavailable
+from everturn.store.faults import is_transient, refused, unavailable
 
 PATIENCE: Final = 15.0
 """Seconds that the work of a running turn waits for a store that is locked or down, before the turn fails."""
@@ -85,7 +85,7 @@ class Transactions:
     def _translated(self, error: exc.SQLAlchemyError) -> Exception:
         if isinstance(error, exc.StatementError) and isinstance(error.orig, EverturnError):
             return error.orig
-        return unavailable(self.address, error) or error
+        return unavailable(self.address, error) or refused(self.address, error) or error
 
 
 def _transaction(engine: Engine, work: Callable[[Connection], T]) -> T:

@@ -13,6 +13,9 @@ WORKFLOW_TASK_TIMEOUT: Final = timedelta(seconds=5)
 HEARTBEAT_TIMEOUT: Final = timedelta(seconds=5)
 """Model steps and tools beat every second: five missed beats mean that the worker is gone, not slow."""
 
+HOPELESS: Final = ("BadInput", "MessageTooLarge", "StoreRefused", "TranscriptDamaged")
+"""Types of errors that the same input meets again, however often it is tried."""
+
 STORE_START_TO_CLOSE: Final = timedelta(seconds=30)
 """One store transaction takes milliseconds and retries locks for 15 s by itself."""
 STORE_SCHEDULE_TO_CLOSE: Final = timedelta(minutes=15)
@@ -22,6 +25,7 @@ STORE_RETRY: Final = RetryPolicy(
     backoff_coefficient=2,
     maximum_interval=timedelta(seconds=10),
     maximum_attempts=100,
+    non_retryable_error_types=HOPELESS,
 )
 
 FINISH_SCHEDULE_TO_CLOSE: Final = timedelta(hours=24)
@@ -31,13 +35,17 @@ FINISH_RETRY: Final = RetryPolicy(
     backoff_coefficient=2,
     maximum_interval=timedelta(minutes=1),
     maximum_attempts=2000,
+    non_retryable_error_types=HOPELESS,
 )
 
 HOOK_START_TO_CLOSE: Final = timedelta(minutes=10)
 """Several hooks of one point run one after the other, each within its own limit; this bounds their sum."""
 HOOK_SCHEDULE_TO_CLOSE: Final = timedelta(minutes=20)
 HOOK_RETRY: Final = RetryPolicy(
-    initial_interval=timedelta(milliseconds=200), maximum_interval=timedelta(seconds=10), maximum_attempts=10
+    initial_interval=timedelta(milliseconds=200),
+    maximum_interval=timedelta(seconds=10),
+    maximum_attempts=10,
+    non_retryable_error_types=HOPELESS,
 )
 """Retries are for lost workers and an absent store; a hook that raises is final (or traced), never retried here."""
 AFTERWARDS_RETRY: Final = RetryPolicy(
@@ -53,12 +61,16 @@ STEP_RETRY: Final = RetryPolicy(
     backoff_coefficient=2,
     maximum_interval=timedelta(seconds=30),
     maximum_attempts=25,
+    non_retryable_error_types=HOPELESS,
 )
 """Five failures of the model end the step (the step counts them in the store and sets the delay of its own retries);
 the rest of the attempts are for workers that stop or die, which cost the author nothing."""
 
 COMPACT_RETRY: Final = RetryPolicy(
-    initial_interval=timedelta(seconds=1), maximum_interval=timedelta(seconds=30), maximum_attempts=3
+    initial_interval=timedelta(seconds=1),
+    maximum_interval=timedelta(seconds=30),
+    maximum_attempts=3,
+    non_retryable_error_types=HOPELESS,
 )
 """A summary is a help, not the turn itself: three tries, then the turn goes on or fails without it."""
 
@@ -69,6 +81,7 @@ TOOL_RETRY: Final = RetryPolicy(
     backoff_coefficient=2,
     maximum_interval=timedelta(seconds=30),
     maximum_attempts=25,
+    non_retryable_error_types=HOPELESS,
 )
 """A retry runs the function again only if it never started, is idempotent, or asked for retries: the store decides."""
 

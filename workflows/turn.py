@@ -7,7 +7,7 @@ from dataclasses import replace
 from datetime import timedelta
 
 from temporalio import workflow
-from temporalio.exceptions import ActivityError, ApplicationError, FailureError
+from temporalio.exceptions import ApplicationError, FailureError
 
 from everturn.activities.payloads import (
     WORKFLOW,
@@ -23,12 +23,13 @@ from everturn.activities.payloads import (
     Predecessor,
     TurnInput,
     TurnOutcome,
+    Unstored,
 )
 from everturn.errors import EverturnError
 from everturn.search_attributes import STATUS
 from everturn.turns import TurnError
 from everturn.workflows.arrows import Arrows, Stopped
-from everturn.workflows.failures import classification
+from everturn.workflows.failing import failed_end, is_refused, unfinished
 from everturn.workflows.loop import Loop, LoopEnd
 from everturn.workflows.timeouts import QUEUE_CHECK_FIRST, QUEUE_CHECK_MAX
 from everturn.workflows.view import TurnView
@@ -47,8 +48,6 @@ BUGS = (
 )
 """They end the turn as failed instead of blocking its workflow task. Not `Exception`: that includes the SDK's
 NondeterminismError, and a deploy that breaks replay would fail every running turn instead of waiting for a rollback."""
-HOOK_FAILED = "HookFailed"
-"""Type of the error of an agent's own hook that must fail the turn."""
 
 
 @workflow.defn(
@@ -78,6 +77,7 @@ class TurnWorkflow:
         self._waits = Waits(self._arrows, self._view)
         self._begun: Begun | None = None
         self._over = False
+        self._is_stored = True
         self._woken = False
         self._cancel: CancelRequest | None = None
         self._interrupts: list[asyncio.Task[None]] = []
@@ -153,7 +153,7 @@ class TurnWorkflow:
             return self._unstored(end)
         if self._arrows.stopping and end.status == "completed":  # its last step was faster than the accepted cancel
             end = LoopEnd("aborted", "cancelled")
-        outcome = await self._finish(end)
+        outcome = await self._finished(end)
         self._view.ended(outcome)
         if self._turn.indexed:
             workflow.upsert_search_attributes([STATUS.value_set(outcome.status)])  # pyright: ignore
@@ -162,20 +162,40 @@ class TurnWorkflow:
 
     async def _until_end(self) -> LoopEnd:
         """Everything before `finish`: one value for each way in which a turn can end."""
+        admitted = False
         try:
             begun = await self._admit()
             if begun.outcome != "run":
                 return _refused(begun)
+            admitted = True
             return await Loop(self._turn, begun, self._arrows, self._waits, self._view).run()
         except Stopped:
             return LoopEnd("aborted", "cancelled")
         except FailureError as error:
-            return self._failed(error)
+            return failed_end(error, admitted=admitted)
         except Exception as error:  # a bug of ours must end the turn and free the thread, not wedge them
             workflow.logger.exception("the turn failed inside its workflow")
             return LoopEnd("error", "error", TurnError("internal", f"{type(error).__name__}: {error}"), "turn")
 
-    async def _finish(self, end: LoopEnd) -> TurnOutcome:
+    async def _finished(self, end: LoopEnd) -> TurnOutcome:
+        """An ending that the store refuses is stored without its message; what cannot be stored at all, the caller is
+        told."""
+        try:
+            return await self._finish(end)
+        except FailureError as error:
+            workflow.logger.warning("the turn's ending could not be stored", exc_info=error)
+            failed, refused = unfinished(end, error), is_refused(error)
+        if failed is not end:
+            failed = await self._shown(failed)
+        if refused:
+            try:
+                return await self._finish(failed, without_message=True)
+            except FailureError as error:
+                workflow.logger.warning("the turn's ending could not be stored without a message", exc_info=error)
+        self._is_stored = False
+        return self._unstored(failed)
+
+    async def _finish(self, end: LoopEnd, *, without_message: bool = False) -> TurnOutcome:
         given = FinishInput(
             request_id=self._turn.request_id,
             status=end.status,
@@ -186,14 +206,10 @@ class TurnWorkflow:
             previews=self._turn.previews,
             stage=end.stage if end.status == "error" else None,
             classification=end.classification,
+            turn=None if self._begun else self._facts(),
+            without_message=without_message,
         )
-        try:
-            return await self._arrows.finish(given)
-        except FailureError as error:
-            if end.error is None:
-                raise
-            workflow.logger.warning("a failed turn could not be stored", exc_info=error)
-            return self._unstored(end)
+        return await self._arrows.finish(given)
 
     def _unstored(self, end: LoopEnd) -> TurnOutcome:
         return TurnOutcome(self._turn.request_id, self._turn.thread_id, end.status, end.stop_reason, error=end.error)
@@ -251,32 +267,23 @@ class TurnWorkflow:
         if self._interrupts:
             await asyncio.gather(*self._interrupts)
 
-    def _failed(self, error: FailureError) -> LoopEnd:
-        """A local activity fails with its own error, a regular one with an ActivityError around it."""
-        name = error.activity_type if isinstance(error, ActivityError) else ""
-        cause = error.cause if isinstance(error, ActivityError) else error
-        kind = cause.type if isinstance(cause, ApplicationError) and cause.type else "internal"
-        stage = "stream"
-        if self._begun is None:
-            stage = "persist"
-        elif kind == HOOK_FAILED or not name.endswith("model_step"):
-            stage = "turn"
-        message = (
-            cause.message
-            if isinstance(cause, ApplicationError)
-            else f"{name or 'a step of the turn'} did not complete: {cause}"
-        )
-        return LoopEnd("error", "error", TurnError(kind, message), stage, classification=classification(cause))
-
     async def _shown(self, end: LoopEnd) -> LoopEnd:
         """The error as the author's on_chat_error wants it shown; asked once, whichever stage failed.
 
         The hook may also cancel the turn, which then ends as aborted.
         """
         names = self._points("on_chat_error")
-        if not names or end.error is None or end.status != "error":
+        if names == [] or end.error is None or end.status != "error":
             return end
-        given = ErrorInput(self._turn.request_id, self._turn.agent, names, end.stage, end.error, end.classification)
+        given = ErrorInput(
+            self._turn.request_id,
+            self._turn.agent,
+            names,
+            end.stage,
+            end.error,
+            end.classification,
+            turn=self._facts(),
+        )
         cancelled_before = self._arrows.stopping
         try:
             shown = await self._arrows.on_chat_error(given)
@@ -288,20 +295,25 @@ class TurnWorkflow:
         return replace(end, error=shown)
 
     async def _afterwards(self, outcome: TurnOutcome) -> None:
+        unstored = None if self._is_stored else Unstored(self._facts(), outcome)
         for point, arrow in (
             ("on_chat_response", self._arrows.on_chat_response),
             ("on_turn_end", self._arrows.on_turn_end),
         ):
             names = self._points(point)
-            if not names or (point == "on_chat_response" and outcome.message_id is None):
+            if names == [] or (point == "on_chat_response" and outcome.message_id is None):
                 continue
             try:
-                await arrow(HookInput(self._turn.request_id, self._turn.agent, names))
+                await arrow(HookInput(self._turn.request_id, self._turn.agent, names, unstored=unstored))
             except FailureError as error:
                 workflow.logger.warning("%s failed for good; the turn keeps its result", point, exc_info=error)
 
-    def _points(self, point: str) -> list[str]:
-        return self._begun.points.get(point, []) if self._begun else []
+    def _points(self, point: str) -> list[str] | None:
+        """The names of a point's hooks; None if the turn could not begin, so that its manifest is not known."""
+        return self._begun.points.get(point, []) if self._begun else None
+
+    def _facts(self) -> TurnInput:
+        return replace(self._turn, parts=None)
 
 
 def _refused(begun: Begun) -> LoopEnd:

@@ -16,6 +16,8 @@
     ├── Unavailable              a service cannot be reached                  (exit 3)
     │   ├── TemporalUnavailable
     │   └── StoreUnavailable
+    ├── StoreRefused             the database refuses to store something      (exit 1)
+    ├── TranscriptDamaged        a stored message or step cannot be read      (exit 1)
     ├── StoreRequired            the call reads the store, and none was given (exit 2)
     ├── ResultTimeout            the turn is not over yet; it goes on         (exit 1)
     └── ServerFailed             the embedded Temporal server did not start   (exit 3)
@@ -157,6 +159,28 @@ class StoreUnavailable(Unavailable):
     def __init__(self, url: str, reason: str, hint: str = "check EVERTURN_STORE and that the database is up") -> None:
         self.url = url
         super().__init__(f"the store {url} cannot be used: {reason}; {hint}")
+
+
+class StoreRefused(EverturnError):
+    """The database is there and refuses a statement: a constraint, a trigger, a value. Trying again does not help."""
+
+    def __init__(self, url: str, reason: str) -> None:
+        self.url = url
+        super().__init__(
+            f"the store {url} refused a statement: {reason}; look for constraints, triggers and rights that Everturn "
+            "did not make"
+        )
+
+
+class TranscriptDamaged(EverturnError):
+    """A stored message or step of a thread is not what Everturn writes."""
+
+    def __init__(self, thread_id: str, reason: str) -> None:
+        self.thread_id = thread_id
+        super().__init__(
+            f"the transcript of thread {thread_id!r} cannot be read: {reason}; mend the thread's rows in `messages`, "
+            "`steps` and `tool_calls`, or go on in a new thread"
+        )
 
 
 class StoreRequired(EverturnError):
