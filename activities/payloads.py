@@ -10,6 +10,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import Any, Final
 
+from everturn.activities.crossing import crossing
 from everturn.hooks.stopping import StopRule
 from everturn.turns import TERMINAL, JsonDict, TurnError, TurnResult, Usage
 
@@ -17,6 +18,7 @@ WORKFLOW: Final = "EverturnTurn"
 """The workflow type of a chat turn."""
 
 
+@crossing
 @dataclass(frozen=True)
 class TurnInput:
     """What a turn is started with. parts=None: the message is a draft in the store. previews=False: no text in history.
@@ -39,6 +41,7 @@ class TurnInput:
     """The search attributes of turns are registered on this namespace."""
 
 
+@crossing
 @dataclass(frozen=True)
 class BeginInput:
     """A turn that asks for its thread. submitted_at: seconds since the epoch by Temporal's clock. withdrawn: it was
@@ -50,6 +53,7 @@ class BeginInput:
     withdrawn: bool = False
 
 
+@crossing
 @dataclass(frozen=True)
 class Begun:
     """outcome: run, queued, busy, full, known, conflict, withdrawn or unknown_agent. points: hook point → names of its hooks.
@@ -67,6 +71,7 @@ class Begun:
     compactions: int = 0
 
 
+@crossing
 @dataclass(frozen=True)
 class HookInput:
     """One hook point of a turn is due. names: the hooks that the turn's manifest has for it; None: the turn could not
@@ -83,6 +88,7 @@ class HookInput:
     """For on_turn_end: the turn's end, which the store does not know."""
 
 
+@crossing
 @dataclass(frozen=True)
 class Unstored:
     """A turn whose end could not be stored. turn: without its message."""
@@ -91,6 +97,7 @@ class Unstored:
     outcome: TurnOutcome
 
 
+@crossing
 @dataclass(frozen=True)
 class StepVerdict:
     """What came of on_step_finish. stop: one of the author's conditions wants the turn to end here."""
@@ -98,6 +105,7 @@ class StepVerdict:
     stop: bool = False
 
 
+@crossing
 @dataclass(frozen=True)
 class TurnDecision:
     """blocked: the reason why the turn is refused, None if it goes on. stop_rules: those that the workflow can judge by
@@ -109,6 +117,7 @@ class TurnDecision:
     stop_checks: list[str] = field(default_factory=list[str])
 
 
+@crossing
 @dataclass(frozen=True)
 class StepInput:
     """One model step is due. on_chunk, classify: hooks of those points that the manifest has.
@@ -123,6 +132,7 @@ class StepInput:
     may_compact: bool = False
 
 
+@crossing
 @dataclass(frozen=True)
 class Asking:
     """A person is to approve a call. timeout: seconds until silence counts as a denial."""
@@ -131,6 +141,7 @@ class Asking:
     timeout: float = 7 * 86400.0
 
 
+@crossing
 @dataclass(frozen=True)
 class CallRef:
     """A tool call that the model asked for. executable=False: it is settled already (unknown tool, invalid or truncated
@@ -150,6 +161,7 @@ class CallRef:
     quick: bool = False
 
 
+@crossing
 @dataclass(frozen=True)
 class StepDone:
     """What a model step came to. text: a preview, "" if previews are off. empty: neither text nor call; not stored."""
@@ -168,6 +180,7 @@ class StepDone:
     """What is wrong with a final answer that does not have the form of the turn's output."""
 
 
+@crossing
 @dataclass(frozen=True)
 class CallInput:
     """A tool call, or one of its two hook points, is due. announce=False: `after_tool_call` will show the outcome."""
@@ -181,6 +194,7 @@ class CallInput:
     announce: bool = True
 
 
+@crossing
 @dataclass(frozen=True)
 class CallDone:
     """How a tool call ended. fingerprint: hash of tool, input and error, to recognise a loop of identical failures."""
@@ -194,6 +208,7 @@ class CallDone:
     error: str = ""
 
 
+@crossing
 @dataclass(frozen=True)
 class CallDecision:
     """What `before_tool_call` came to. settled: the outcome of a call that must not run, None if it may. ask: a person
@@ -203,6 +218,7 @@ class CallDecision:
     ask: Asking | None = None
 
 
+@crossing
 @dataclass(frozen=True)
 class ErrorInput:
     """A turn failed. error: as the turn would show it; stage as in the author's contract; names as in HookInput. turn:
@@ -217,6 +233,7 @@ class ErrorInput:
     turn: TurnInput | None = None
 
 
+@crossing
 @dataclass(frozen=True)
 class CompactInput:
     """A thread's prompt is too long for the model."""
@@ -225,6 +242,7 @@ class CompactInput:
     agent: str
 
 
+@crossing
 @dataclass(frozen=True)
 class CompactDone:
     """shortened: later prompts are shorter. Tokens are estimates."""
@@ -234,6 +252,7 @@ class CompactDone:
     tokens_after: int = 0
 
 
+@crossing
 @dataclass(frozen=True)
 class FinishInput:
     """How a turn is to be finished. text: the reply of a block. stage, classification: of an error, for the log.
@@ -253,6 +272,7 @@ class FinishInput:
     without_message: bool = False
 
 
+@crossing
 @dataclass(frozen=True)
 class TurnOutcome:
     """How a turn ended: the workflow's result. text: the answer up to 32 KB, "" if previews are off.
@@ -289,6 +309,7 @@ class TurnOutcome:
         )
 
 
+@crossing
 @dataclass(frozen=True)
 class CancelRequest:
     """Argument of the signal `cancel_chat`."""
@@ -296,6 +317,7 @@ class CancelRequest:
     reason: str | None = None
 
 
+@crossing
 @dataclass(frozen=True)
 class WaitInput:
     """A call begins to wait. kind: approval or client_tool. until: seconds since the epoch."""
@@ -307,6 +329,7 @@ class WaitInput:
     until: float
 
 
+@crossing
 @dataclass(frozen=True)
 class WaitAnswer:
     """The answer to a waiting call. answer: approved, denied, result or expired. error: the reason of a denial, or the
@@ -323,6 +346,7 @@ class WaitAnswer:
     announce: bool = True
 
 
+@crossing
 @dataclass(frozen=True)
 class Approval:
     """Argument of the update `approve`. input: other arguments for the call, None to run it as asked."""
@@ -331,6 +355,7 @@ class Approval:
     input: JsonDict | None = None
 
 
+@crossing
 @dataclass(frozen=True)
 class Denial:
     """Argument of the update `deny`."""
@@ -339,6 +364,7 @@ class Denial:
     reason: str | None = None
 
 
+@crossing
 @dataclass(frozen=True)
 class ClientResult:
     """Argument of the update `submit_tool_result`. error: set if the front end's tool failed."""
@@ -348,6 +374,7 @@ class ClientResult:
     error: str | None = None
 
 
+@crossing
 @dataclass(frozen=True)
 class Predecessor:
     """A queued turn asks whether the turn before it is still alive."""
