@@ -49,7 +49,8 @@ from everturn.turns import (
 )
 
 REMEMBERED_THREADS: Final = 10_000
-"""Threads whose last request this client remembers, to keep its own submissions in order."""
+"""Threads whose last request this client remembers, to keep its own submissions in order; and as many requests, which
+it need not look up in order to follow them."""
 
 
 class ChatClient:
@@ -63,6 +64,7 @@ class ChatClient:
         self._owns_store = owns_store
         self._web_ui = web_ui_of(settings, temporal.client)
         self._last_request: OrderedDict[str, str] = OrderedDict()
+        self._submitted: OrderedDict[str, None] = OrderedDict()
 
     @classmethod
     async def connect(
@@ -220,7 +222,7 @@ class ChatClient:
     async def stream(self, request_id: str, *, after: int = 0) -> AsyncIterator[Chunk]:
         """See `Turn.stream`."""
         self._need_store("stream")
-        async with aclosing(self._follower().chunks(request_id, after)) as chunks:
+        async with aclosing(self._follower(request_id).chunks(request_id, after)) as chunks:
             async for chunk in chunks:
                 yield chunk
 
@@ -230,7 +232,7 @@ class ChatClient:
             async with asyncio.timeout(timeout):
                 if self._store is None:
                     return (await self._temporal.outcome(request_id)).as_result()
-                return await self._follower().result(request_id)
+                return await self._follower(request_id).result(request_id)
         except TimeoutError as error:
             raise ResultTimeout(request_id, timeout or 0.0) from error
 
@@ -249,7 +251,7 @@ class ChatClient:
         if status is None and head is None:
             return "not_found"
         if head is not None:
-            await self._follower().settle_if_lost(request_id)
+            await self._follower(request_id).settle_if_lost(request_id)
         return "already_terminal"
 
     async def approve(
@@ -331,6 +333,9 @@ class ChatClient:
         self._last_request.move_to_end(thread_id)
         if len(self._last_request) > REMEMBERED_THREADS:
             self._last_request.popitem(last=False)
+        self._submitted[request_id] = None
+        if len(self._submitted) > REMEMBERED_THREADS:
+            self._submitted.popitem(last=False)
 
     async def _last_agent(self, thread_id: str) -> str:
         """The agent of the thread's last turn. Raises NothingToContinue if there is none."""
@@ -367,8 +372,9 @@ class ChatClient:
         await self._store.put_draft(turn.request_id, turn.digest, parts)
         return True
 
-    def _follower(self) -> Follower:
-        return Follower(self._temporal, self._need_store("following a turn"))
+    def _follower(self, request_id: str) -> Follower:
+        known = request_id in self._submitted
+        return Follower(self._temporal, self._need_store("following a turn"), known=known)
 
     def _need_store(self, call: str) -> Store:
         if self._store is None:

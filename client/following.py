@@ -24,8 +24,9 @@ _GOES_ON: Final = (None, WorkflowExecutionStatus.RUNNING, WorkflowExecutionStatu
 class Follower:
     """Reads a turn from the store and keeps an eye on its workflow."""
 
-    def __init__(self, temporal: TemporalTurns, store: Store) -> None:
-        self._temporal, self._store = temporal, store
+    def __init__(self, temporal: TemporalTurns, store: Store, *, known: bool = False) -> None:
+        """known: Temporal has accepted the turn, so there is no need to ask whether it exists."""
+        self._temporal, self._store, self._known = temporal, store, known
 
     async def chunks(self, request_id: str, after: int) -> AsyncGenerator[Chunk, None]:
         """The chunks numbered above `after`, up to and with the end. Raises TurnNotFound."""
@@ -94,6 +95,8 @@ class Follower:
         return Chunk(1, ERROR, {"type": outcome.error.type, "errorText": outcome.error.message})
 
     async def _check_exists(self, request_id: str) -> None:
+        if self._known:
+            return
         if await self._store.head(request_id) is None and await self._temporal.status(request_id) is None:
             raise TurnNotFound(request_id)
 
