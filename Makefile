@@ -3,6 +3,7 @@
 PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
+TEST_PROCESSES ?= 2
 STAMP := $(VENV)/.everturn-installed
 LOCAL_MODEL := $(VENV)/.everturn-local-model
 
@@ -29,7 +30,7 @@ check: setup  ## Lint, format, types, import rules
 	$(BIN)/lint-imports --no-logo
 
 test: check local-model  ## Check, then run all tests
-	$(BIN)/pytest
+	$(BIN)/pytest --numprocesses $(TEST_PROCESSES) --dist worksteal
 
 conformance: setup  ## Every name of the turn lifecycle with pass, fail or missing; fails unless all pass
 	$(BIN)/python -m tests.conformance

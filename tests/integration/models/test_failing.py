@@ -139,8 +139,8 @@ async def test_deadlines_hold_and_the_connection_is_closed(
     began = time.monotonic()
     attempt = await ask.attempt(request, marker, deadlines)
     assert (attempt.failed.kind, attempt.failed.code) == ("transient", code)
-    assert time.monotonic() - began < 2
-    await until(lambda: attempt.records[0].client_closed, 1)
+    assert time.monotonic() - began < 4.5  # before the longer ones
+    await until(lambda: attempt.records[0].client_closed, 10)
 
 
 @ALL

@@ -83,11 +83,10 @@ async def test_put_from_another_thread_is_written(store: Store) -> None:
 
 
 async def test_deltas_are_merged_and_the_first_is_seen_at_once(store_url: str) -> None:
-    store = await Store.open(store_url, flush=0.5)
+    store = await Store.open(store_url, flush=60)
     await opened(store)
     writer = store.writer("r0", 0, 1)
     writer.put(Event("text-start", {"id": "b"}))
-    begun = time.monotonic()
     writer.put(delta("first "))
     seen: list[Chunk] = []
     async with asyncio.timeout(LIMIT):
@@ -95,7 +94,6 @@ async def test_deltas_are_merged_and_the_first_is_seen_at_once(store_url: str) -
             seen.append(chunk)
             if chunk.type == TEXT_DELTA:
                 break
-    assert time.monotonic() - begun < 0.4
     for number in range(100):
         writer.put(delta(f"{number} "))
     assert await writer.drain()

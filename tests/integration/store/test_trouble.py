@@ -112,8 +112,9 @@ async def _whole_turn(store: Store, request_id: str, thread_id: str) -> None:
 
 @about_postgres
 async def test_the_listener_comes_back_after_it_was_cut(
-    postgres: PostgresService, store: Store, store_url: str
+    postgres: PostgresService, store: Store, store_url: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    monkeypatch.setattr("everturn.store.watch.SAFETY", 3600.0)  # news come from the listener or not at all
     await store.begin(admission())
     other = await Store.open(store_url)
     tail = asyncio.create_task(chunks(other))
@@ -121,10 +122,8 @@ async def test_the_listener_comes_back_after_it_was_cut(
     assert cut(postgres, store_url, "LISTEN%") == 1
     await store.append(EventBatch("r0", [Event("data-x", {"n": 1})]))
     await _until_listening(postgres, store_url)
-    begun = time.monotonic()
     await end(store)
-    assert [c.type for c in await tail] == ["start", "data-x", "finish"]
-    assert time.monotonic() - begun < 1
+    assert [c.type for c in await asyncio.wait_for(tail, 20)] == ["start", "data-x", "finish"]
     await other.close()
 
 

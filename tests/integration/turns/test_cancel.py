@@ -165,7 +165,7 @@ async def test_a_turn_stopped_in_a_tool_settles_the_call(
         pressed = time.monotonic()
         await stop(lab, turn, how)
         result = await turn.result(10)
-        assert time.monotonic() - pressed < 2.5
+        assert time.monotonic() - pressed < 8  # long before the tool ends by itself
         assert (result.status, result.stop_reason) == ("aborted", "cancelled")
         assert seen == expected
         (call,) = (await turn.info()).tool_calls
