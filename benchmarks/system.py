@@ -56,7 +56,8 @@ class System:
         def fetch() -> list[dict[str, Any]]:
             with urllib.request.urlopen(address, timeout=10) as answer:
                 found = json.load(answer)
-            return found["requests"] if isinstance(found, dict) else found
+            requests: list[dict[str, Any]] = found["requests"] if isinstance(found, dict) else found
+            return requests
 
         return await asyncio.to_thread(fetch)
 

@@ -1,0 +1,1 @@
+"""What is made of the samples: tables, targets, a chart, the documentation's section."""

@@ -1,0 +1,1 @@
+"""What is measured of every contender; each section gives samples."""
