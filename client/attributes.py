@@ -2,16 +2,19 @@
 
 from __future__ import annotations
 
+import hashlib
 import logging
 from typing import Any
 
 from temporalio.client import Client
-from temporalio.common import SearchAttributePair, TypedSearchAttributes
+from temporalio.common import Priority, SearchAttributePair, TypedSearchAttributes
 from temporalio.service import RPCError
 
 from everturn.search_attributes import AGENT, STATUS, TENANT, THREAD, USER, missing_search_attributes
 
 logger = logging.getLogger("everturn.client")
+MAX_FAIRNESS_KEY = 64
+"""Bytes that Temporal allows."""
 
 
 class SearchAttributes:
@@ -36,6 +39,17 @@ class SearchAttributes:
         if missing:
             logger.warning("search attributes are off: %s not registered; run `everturn setup`", ", ".join(missing))
         return not missing
+
+
+def priority_of(tenant: str | None) -> Priority:
+    """Tenants get equal shares of busy workers, for turns and their steps, where the server balances by fairness keys.
+
+    An id that is too long for a key is replaced by its hash.
+    """
+    if tenant is None:
+        return Priority.default
+    fits = len(tenant.encode()) <= MAX_FAIRNESS_KEY
+    return Priority(fairness_key=tenant if fits else hashlib.sha256(tenant.encode()).hexdigest())
 
 
 def of_turn(thread: str, agent: str, user: str | None, tenant: str | None) -> TypedSearchAttributes:

@@ -19,7 +19,7 @@ from temporalio.exceptions import ApplicationError, FailureError, WorkflowAlread
 from temporalio.service import RPCError, RPCStatusCode
 
 from everturn.activities.payloads import WORKFLOW, Begun, CancelRequest, TurnInput, TurnOutcome
-from everturn.client.attributes import SearchAttributes, of_turn
+from everturn.client.attributes import SearchAttributes, of_turn, priority_of
 from everturn.client.request import details, summary
 from everturn.connection import place_of, temporal_error
 from everturn.errors import BadInput, RequestConflict, TemporalUnavailable, ThreadBusy, TurnNotFound
@@ -61,6 +61,7 @@ class TemporalTurns:
             search_attributes=of_turn(turn.thread_id, turn.agent, user, turn.tenant_id) if indexed else None,
             static_summary=summary(turn, previews=turn.previews),
             static_details=details(turn, previews=turn.previews),
+            priority=priority_of(turn.tenant_id),
             rpc_timeout=self._rpc_timeout,
         )
         try:

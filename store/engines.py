@@ -13,7 +13,7 @@ from everturn.store.address import Address
 from everturn.store.encoding import dump
 
 READERS: Final = 3
-"""Reader threads of a process on SQLite; the writer is one, as the file has one lock."""
+"""Reads that a process runs at once on SQLite; the writer is one, as the file has one lock."""
 PG_THREADS: Final = 8
 """Transactions that a process runs at once on PostgreSQL."""
 BUSY_MS: Final = 2_000
@@ -24,14 +24,14 @@ IDLE_LIMIT: Final = "60s"
 _SPARE: Final = 3  # connections for the tail and for opening, beside the threads
 
 
-def sqlite_engine(address: Address, *, write: bool, timeout: float) -> Engine:
+def sqlite_engine(address: Address, *, write: bool, timeout: float, readers: int = READERS) -> Engine:
     """An engine whose transactions take the write lock at once (write), or cannot write at all."""
     engine = create_engine(
         address.url,
         json_serializer=dump,
         json_deserializer=json.loads,
         hide_parameters=True,
-        pool_size=1 if write else READERS + _SPARE,
+        pool_size=1 if write else readers + _SPARE,
         max_overflow=1 if write else 0,
         pool_timeout=timeout,
         connect_args={"timeout": BUSY_MS / 1000, "check_same_thread": False},
@@ -49,12 +49,12 @@ def sqlite_engine(address: Address, *, write: bool, timeout: float) -> Engine:
     return engine
 
 
-def postgres_engine(address: Address, *, timeout: float) -> Engine:
+def postgres_engine(address: Address, *, timeout: float, connections: int = PG_THREADS) -> Engine:
     return create_engine(
         address.url,
         json_serializer=dump,
         hide_parameters=True,
-        pool_size=PG_THREADS + _SPARE,
+        pool_size=connections + _SPARE,
         max_overflow=0,
         pool_timeout=timeout,
         connect_args=postgres_arguments(address, timeout),

@@ -77,15 +77,17 @@ class Store:
         create: bool = False,
         flush: float = DEFAULT_FLUSH,
         timeout: float = DEFAULT_TIMEOUT,  # noqa: ASYNC109 - kept for the store's life, not a limit of this call
+        connections: int | None = None,
     ) -> Self:
         """Opens the store at `url`; `create` makes or upgrades its tables.
 
         flush: seconds that a streamed chunk waits for its batch. timeout: seconds to wait for the database.
+        connections: transactions that this process runs at once, by default 8; on SQLite only of reads, by default 3.
         Raises BadInput for an address of another form, StoreUnavailable if the database cannot be used.
         """
         address = parse_address(url)
         check_file(address, create=create)
-        transactions = Transactions(address, timeout)
+        transactions = Transactions(address, timeout, connections)
         try:
             if create:
                 await transactions.write(partial(migrated, address=address), patience=timeout)

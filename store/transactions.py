@@ -17,6 +17,7 @@ from everturn.store.faults import is_transient, refused, unavailable
 
 PATIENCE: Final = 15.0
 """Seconds that the work of a running turn waits for a store that is locked or down, before the turn fails."""
+_BUSY_HINT: Final = "raise EVERTURN_STORE_CONNECTIONS (SQLite: only of reads), add workers, or find what is slow"
 _FIRST_DELAY: Final = 0.05
 _LAST_DELAY: Final = 1.0
 
@@ -27,21 +28,25 @@ class Transactions:
     """The connections and threads of one store in this process.
 
     SQLite has one writer thread, as its file has one write lock; PostgreSQL runs reads and writes on the same threads.
+    Each thread has a connection; both are made when they are first needed. connections: how many at most, None for the
+    database's default (on SQLite: of readers).
     """
 
-    def __init__(self, address: Address, timeout: float) -> None:
+    def __init__(self, address: Address, timeout: float, connections: int | None = None) -> None:
         self.address = address
         self._closed = False
         if address.is_sqlite:
+            readers = connections or READERS
             self._write_engine = sqlite_engine(address, write=True, timeout=timeout)
-            self.read_engine = sqlite_engine(address, write=False, timeout=timeout)
+            self.read_engine = sqlite_engine(address, write=False, timeout=timeout, readers=readers)
             self._writers = ThreadPoolExecutor(1, "everturn-store-write")
-            self._readers = ThreadPoolExecutor(READERS, "everturn-store-read")
+            self._readers = ThreadPoolExecutor(readers, "everturn-store-read")
         else:
-            self._write_engine = postgres_engine(address, timeout=timeout)
+            threads = connections or PG_THREADS
+            self._write_engine = postgres_engine(address, timeout=timeout, connections=threads)
             # A read is one statement, or several about facts that do not change: no transaction, no round trips for it.
             self.read_engine = self._write_engine.execution_options(isolation_level="AUTOCOMMIT")
-            self._writers = self._readers = ThreadPoolExecutor(PG_THREADS, "everturn-store")
+            self._writers = self._readers = ThreadPoolExecutor(threads, "everturn-store")
 
     async def write(self, work: Callable[[Connection], T], *, patience: float = PATIENCE) -> T:
         """Runs `work` in a transaction that is committed when it returns; transient trouble runs it again.
@@ -75,12 +80,36 @@ class Transactions:
             if self._closed:
                 raise StoreUnavailable(self.address.safe, "it was closed", "open it again")
             try:
-                return await asyncio.get_running_loop().run_in_executor(pool, _transaction, engine, work)
+                return await self._in_thread(pool, engine, work, deadline)
             except exc.SQLAlchemyError as error:
                 if not is_transient(error) or time.monotonic() + delay > deadline:
                     raise self._translated(error) from error
             await asyncio.sleep(delay)
             delay = min(delay * 2, _LAST_DELAY)
+
+    async def _in_thread(
+        self, pool: ThreadPoolExecutor, engine: Engine, work: Callable[[Connection], T], deadline: float
+    ) -> T:
+        """Raises StoreUnavailable if no thread is free before the deadline; work that has begun is waited for."""
+        loop = asyncio.get_running_loop()
+        begun = time.monotonic()
+        running = pool.submit(_transaction, engine, work)
+        expired = False
+
+        def expire() -> None:
+            nonlocal expired
+            expired = running.cancel()
+
+        timer = loop.call_later(max(0.0, deadline - begun), expire)
+        try:
+            return await asyncio.wrap_future(running, loop=loop)
+        except asyncio.CancelledError:
+            if not expired:
+                raise
+            reason = f"its connections were all busy for {time.monotonic() - begun:.1f} s"
+            raise StoreUnavailable(self.address.safe, reason, _BUSY_HINT) from None
+        finally:
+            timer.cancel()
 
     def _translated(self, error: exc.SQLAlchemyError) -> Exception:
         if isinstance(error, exc.StatementError) and isinstance(error.orig, EverturnError):

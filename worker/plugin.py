@@ -30,6 +30,7 @@ from everturn.settings import DEFAULT_STORE, Settings, settings_from
 from everturn.store.records import Room
 from everturn.store.room import room_of
 from everturn.store.store import Store
+from everturn.worker.limits import apply_limits, replace_default
 from everturn.workflows.turn import TurnWorkflow
 
 logger = logging.getLogger("everturn.worker")
@@ -38,8 +39,6 @@ HEARTBEAT_THROTTLE: Final = timedelta(seconds=1)
 """With the SDK's default of 30 s a cancel took 24 s to arrive."""
 STICKY_TIMEOUT: Final = timedelta(seconds=2)
 """How long a turn's next task waits for the worker that has it in its cache before any other worker may take it."""
-THREADS: Final = 64
-"""Threads for plain `def` tools and hooks; they mostly wait for other services."""
 PRUNE_EVERY: Final = 600.0
 """Seconds between two looks for stream events that are past their retention."""
 
@@ -51,7 +50,7 @@ class EverturnPlugin(SimplePlugin):
     make or upgrade its tables at start. lanes: how models are reached; default by the settings. Everything else about
     the worker is the caller's, and so are the client's data converter and codecs; only settings that cancelling and
     recovery depend on are changed where they have the SDK's default: the heartbeat throttle (1 s), the sticky timeout
-    (2 s), the graceful shutdown timeout (30 s).
+    (2 s), the graceful shutdown timeout (30 s); and so are the limits of the settings (a tuner of the caller's wins).
 
     ready: set when the worker runs. Raises InvalidAgent at once, StoreUnavailable when the worker starts.
     """
@@ -72,7 +71,7 @@ class EverturnPlugin(SimplePlugin):
         self._services = Services(
             AgentRegistry(agents),
             lanes or ModelLanes(self._settings.model_lane),
-            ThreadPoolExecutor(THREADS, thread_name_prefix="everturn"),
+            ThreadPoolExecutor(self._settings.max_threads, thread_name_prefix="everturn"),
         )
         super().__init__(
             "everturn",
@@ -89,13 +88,11 @@ class EverturnPlugin(SimplePlugin):
             "default_heartbeat_throttle_interval": timedelta(seconds=30),
         }
         for name, default in throttle_defaults.items():
-            _replace_default(changed, name, default, HEARTBEAT_THROTTLE)
-        _replace_default(changed, "sticky_queue_schedule_to_start_timeout", timedelta(seconds=10), STICKY_TIMEOUT)
+            replace_default(changed, name, default, HEARTBEAT_THROTTLE)
+        replace_default(changed, "sticky_queue_schedule_to_start_timeout", timedelta(seconds=10), STICKY_TIMEOUT)
         graceful = timedelta(seconds=self._settings.graceful_shutdown)
-        _replace_default(changed, "graceful_shutdown_timeout", timedelta(), graceful)
-        if changed.get("tuner") is None:
-            _replace_default(changed, "max_concurrent_activities", None, self._settings.max_concurrent_activities)
-        _replace_default(changed, "max_cached_workflows", 1000, self._settings.max_cached_workflows)
+        replace_default(changed, "graceful_shutdown_timeout", timedelta(), graceful)
+        apply_limits(changed, self._settings)
         return cast(WorkerConfig, changed)
 
     @asynccontextmanager
@@ -104,7 +101,13 @@ class EverturnPlugin(SimplePlugin):
         await self._services.agents.configure(self._services.threads)
         opened = None
         if not isinstance(self._given, Store):
-            opened = await Store.open(self._given, create=self._create_store, flush=self._settings.stream_flush)
+            opened = await Store.open(
+                self._given,
+                create=self._create_store,
+                flush=self._settings.stream_flush,
+                timeout=self._settings.store_timeout,
+                connections=self._settings.store_connections,
+            )
         store = opened or cast(Store, self._given)
         self._services.use_store(store)
         self.ready.set()
@@ -161,8 +164,3 @@ def activities_of(services: Services, room: Room) -> Sequence[Callable[..., Any]
         ending.on_chat_response,
         ending.on_turn_end,
     ]
-
-
-def _replace_default(config: dict[str, Any], name: str, default: object, value: object) -> None:
-    if config.get(name, default) == default:
-        config[name] = value

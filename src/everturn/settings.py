@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Literal
 
-from pydantic import Field, ValidationError
+from pydantic import Field, PositiveInt, ValidationError
 from pydantic_settings import BaseSettings, SettingsConfigDict
 
 from everturn.errors import BadInput
@@ -36,7 +36,23 @@ class Settings(BaseSettings):
     max_concurrent_activities: int = Field(
         default=200, ge=1, description="model steps and tools that run at once in a worker"
     )
+    max_concurrent_local_activities: int = Field(
+        default=200, ge=1, description="store work and hooks that run at once in a worker"
+    )
+    max_concurrent_workflow_tasks: int = Field(
+        default=100, ge=2, description="turns whose workflow code runs at once in a worker"
+    )
     max_cached_workflows: int = Field(default=1000, ge=1, description="turns kept in memory between workflow tasks")
+    max_threads: int = Field(default=64, ge=1, description="plain `def` tools and hooks that run at once in a worker")
+    pollers: PositiveInt | Literal["auto"] = Field(
+        default=5, description="requests that a worker keeps open for turns, and for steps; auto: as many as help"
+    )
+    store_connections: int | None = Field(
+        default=None, ge=1, description="database connections of a process; default: 8 on PostgreSQL, 3 on SQLite"
+    )
+    store_timeout: float = Field(
+        default=8.0, gt=0, le=60, description="how long a worker's reads wait for the database or a free connection"
+    )
     graceful_shutdown: float = Field(
         default=30.0, ge=0, description="how long a stopping worker lets running steps go on"
     )
