@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass, replace
 from typing import Generic, TypeVar, cast
 
@@ -17,6 +17,7 @@ from everturn.hooks.decisions import Config, TurnConfig
 from everturn.hooks.references import UnresolvedReference
 from everturn.hooks.registry import RegisteredAgent
 from everturn.hooks.runner import HookRun
+from everturn.hooks.tools import Tool
 from everturn.messages import dump_json
 from everturn.turns import JsonDict
 
@@ -26,10 +27,12 @@ ROLES = frozenset({"user", "assistant", "system", "tool", "developer"})
 
 @dataclass
 class Answer(Generic[K]):
-    """What a chain came to. tools: names of the tools that the turn has. error: the last failure that it ignored."""
+    """What a chain came to. tools: names of the tools that the turn has. requested: the tools of the turn's request.
+    error: the last failure that it ignored."""
 
     config: K
     tools: Collection[str]
+    requested: Mapping[str, Tool]
     blocked: str | None = None
     error: str | None = None
 
@@ -51,7 +54,7 @@ def take(agent: RegisteredAgent, answer: Answer[K], run: HookRun, edits: JsonDic
             given = given.merged(run.value)
         merged = answer.config.merged(given)
         if isinstance(merged, TurnConfig):
-            answer.tools = turn_tools(agent, merged)
+            answer.tools = turn_tools(agent, merged, answer.requested)
             check_names(agent, merged.transforms or [])
     except ValidationError as error:
         field = ".".join(str(part) for part in error.errors()[0]["loc"])

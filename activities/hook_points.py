@@ -18,7 +18,7 @@ from everturn.activities.services import Activities
 from everturn.activities.settings import STEP_INDEX_KEY, STEP_KEY, TURN_KEY, step_settings, turn_config
 from everturn.activities.stopping import asks_to_stop
 from everturn.activities.stored_code import with_stored_code
-from everturn.activities.turn_tools import turn_tools, unresolved
+from everturn.activities.turn_tools import requested_tools, turn_tools, unresolved
 from everturn.hooks.contexts import HookContext, StepContext, StepResult, TurnContext
 from everturn.hooks.decisions import Block, StepConfig, TurnConfig
 from everturn.hooks.log import HookLog, cut
@@ -41,6 +41,7 @@ class HookPointActivities(Activities):
         """Asks the hooks how this turn is to run, and stores the answer for its steps."""
         agent = self._services.agents.get(given.agent)
         material = await self._store.load_prompt(given.request_id)
+        requested = requested_tools(material.turn.config)
         view: JsonDict = {
             "system": agent.agent.system,
             "messages": transcript(agent, material),
@@ -51,7 +52,7 @@ class HookPointActivities(Activities):
 
         def context(hook: BoundHook, now: JsonDict, log: HookLog) -> TurnContext:
             ref = hook_ref(material.turn, hook)
-            tools = turn_tools(agent, TurnConfig(tools=now["tools"]))
+            tools = turn_tools(agent, TurnConfig(tools=now["tools"]), requested)
             fields: JsonDict = {**now, "tools": {name: tool.info for name, tool in tools.items()}}
             return TurnContext(ref, log, **copy.deepcopy(fields))
 
@@ -63,10 +64,12 @@ class HookPointActivities(Activities):
             (TurnConfig, Block),
             state=material.turn.state,
         )
-        answer = await self._ask(dispatch, agent, Answer(TurnConfig(), agent.tools), view, context)
+        answer = await self._ask(
+            dispatch, agent, Answer(TurnConfig(), {**agent.tools, **requested}, requested), view, context
+        )
         await self._store.save_decision(
             given.request_id,
-            config={TURN_KEY: answer.config.as_json()},
+            config={**material.turn.config, TURN_KEY: answer.config.as_json()},
             state=None,
             hook_error=answer.error,
         )
@@ -81,7 +84,8 @@ class HookPointActivities(Activities):
         step = given.step or 0
         turn = turn_config(material.turn.config)
         try:
-            tools = turn_tools(agent, turn)
+            requested = requested_tools(material.turn.config)
+            tools = turn_tools(agent, turn, requested)
         except UnresolvedReference as error:
             raise unresolved(error) from error
         view: JsonDict = {
@@ -103,7 +107,7 @@ class HookPointActivities(Activities):
             step=step,
             state=material.turn.state,
         )
-        answer = await self._ask(dispatch, agent, Answer(StepConfig(), tools), view, context)
+        answer = await self._ask(dispatch, agent, Answer(StepConfig(), tools, requested), view, context)
         config = {**material.turn.config, STEP_INDEX_KEY: step, STEP_KEY: answer.config.as_json()}
         await self._store.save_decision(given.request_id, config=config, state=None, hook_error=None)
 

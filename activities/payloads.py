@@ -22,7 +22,8 @@ WORKFLOW: Final = "EverturnTurn"
 @dataclass(frozen=True)
 class TurnInput:
     """What a turn is started with. parts=None: the message is a draft in the store. previews=False: no text in history.
-    after: the request that the same client submitted just before on this thread; it goes first."""
+    after: the request that the same client submitted just before on this thread; it goes first. client_tools: name,
+    description and schema of tools that the caller's front end runs in this turn."""
 
     request_id: str
     thread_id: str
@@ -36,6 +37,7 @@ class TurnInput:
     body: JsonDict | None = None
     principal: JsonDict | None = None
     tenant_id: str | None = None
+    client_tools: list[JsonDict] = field(default_factory=list[JsonDict])
     previews: bool = True
     indexed: bool = False
     """The search attributes of turns are registered on this namespace."""
@@ -56,7 +58,8 @@ class BeginInput:
 @crossing
 @dataclass(frozen=True)
 class Begun:
-    """outcome: run, queued, busy, full, known, conflict, withdrawn or unknown_agent. points: hook point → names of its hooks.
+    """outcome: run, queued, busy, full, known, conflict, withdrawn, unknown_agent or bad_request. points: hook point →
+    names of its hooks.
     tool_patterns: for the two tool points, which tool names they react to (None = all). overflow_retries: re-runs of a
     step after a compaction that the provider made necessary. compactions: those made ahead."""
 

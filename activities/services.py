@@ -8,7 +8,7 @@ from everturn.activities.models.lanes import ModelLanes
 from everturn.activities.pace import ToolPace
 from everturn.activities.running import RunningWork
 from everturn.activities.settings import turn_config
-from everturn.activities.turn_tools import turn_tools, unresolved
+from everturn.activities.turn_tools import requested_tools, turn_tools, unresolved
 from everturn.hooks.references import UnresolvedReference
 from everturn.hooks.registry import AgentRegistry
 from everturn.hooks.tools import Tool
@@ -55,6 +55,6 @@ class Activities:
             return registered.tools[name]
         turn = await self._store.load_turn(request_id)
         try:
-            return turn_tools(registered, turn_config(turn.config)).get(name)
+            return turn_tools(registered, turn_config(turn.config), requested_tools(turn.config)).get(name)
         except UnresolvedReference as error:
             raise unresolved(error) from error

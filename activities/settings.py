@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import Any, Final
 
-from everturn.activities.turn_tools import turn_tools
+from everturn.activities.turn_tools import requested_tools, turn_tools
 from everturn.hooks.agent import Model
 from everturn.hooks.decisions import StepConfig, TurnConfig
 from everturn.hooks.outputs import OutputSpec
@@ -71,7 +71,7 @@ def step_settings(agent: RegisteredAgent, config: JsonDict, step: int, fallback:
         system=first(now.system, turn.system, author.system) or "",
         messages=first(now.messages, turn.messages),
         whole=now.messages is not None,
-        tools=_active(turn_tools(agent, turn), turn.active_tools, now.active_tools),
+        tools=_active(turn_tools(agent, turn, requested_tools(config)), turn.active_tools, now.active_tools),
         tool_choice=first(now.tool_choice, turn.tool_choice, author.tool_choice),
         temperature=first(turn.temperature, author.temperature),
         top_p=first(turn.top_p, author.top_p),

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any, cast
 
 from temporalio import activity
@@ -21,6 +22,7 @@ from everturn.activities.payloads import (
 )
 from everturn.activities.previews import RESULT_BYTES, small_enough
 from everturn.activities.services import Activities, Services
+from everturn.activities.turn_tools import CLIENT_TOOLS_KEY
 from everturn.activities.unrecorded import principal_of, record
 from everturn.errors import (
     BadInput,
@@ -32,6 +34,7 @@ from everturn.errors import (
     TurnNotFound,
     UnknownAgent,
 )
+from everturn.hooks.client_tools import client_tool_specs
 from everturn.hooks.log import cut
 from everturn.hooks.points import AFTER_TOOL_CALL, BEFORE_TOOL_CALL
 from everturn.hooks.registry import RegisteredAgent, tool_patterns
@@ -65,6 +68,9 @@ class TurnActivities(Activities):
             raise ApplicationError(str(error), type=type(error).__name__, non_retryable=True) from error
         if unknown is not None and admitted.outcome == "run":
             return Begun("unknown_agent", error=unknown)
+        unusable = _unusable_tools(turn, agent) if admitted.outcome == "run" else None
+        if unusable is not None:
+            return replace(_begun(turn, admitted, agent), outcome="bad_request", error=unusable)
         return _begun(turn, admitted, agent)
 
     @activity.defn(name=activity_name("finish"))
@@ -148,9 +154,24 @@ def _admission(given: BeginInput, agent: RegisteredAgent | None, room: Room) -> 
         body=turn.body,
         principal=principal_of(turn),
         tenant_id=turn.tenant_id,
+        config={CLIENT_TOOLS_KEY: turn.client_tools} if turn.client_tools else None,
         manifest=agent.manifest if agent else None,
         room=room,
         withdrawn=given.withdrawn,
+    )
+
+
+def _unusable_tools(turn: TurnInput, agent: RegisteredAgent | None) -> TurnError | None:
+    """Why the client tools of a request cannot be used: another client let them through, or the agent has the name."""
+    try:
+        names = [spec["name"] for spec in client_tool_specs(turn.client_tools)]
+    except BadInput as error:
+        return TurnError("BadInput", str(error))
+    taken = [name for name in names if agent is not None and name in agent.tools]
+    if not taken:
+        return None
+    return TurnError(
+        "BadInput", f"client tool {taken[0]!r}: agent {turn.agent!r} has a tool of that name; rename yours"
     )
 
 

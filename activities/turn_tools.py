@@ -1,24 +1,38 @@
-"""The tools of a turn: the agent's, and those that before_turn added by reference."""
+"""The tools of a turn: the agent's, those that its request brought along, those that before_turn added by reference."""
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from functools import lru_cache
+from typing import Final
 
 from temporalio.exceptions import ApplicationError
 
 from everturn.errors import InvalidAgent
+from everturn.hooks.client_tools import client_tools
 from everturn.hooks.decisions import TurnConfig
 from everturn.hooks.references import UnresolvedReference, resolve
 from everturn.hooks.registry import RegisteredAgent
 from everturn.hooks.tools import Tool, tool
+from everturn.turns import JsonDict
 
+CLIENT_TOOLS_KEY: Final = "client_tools"
+"""Under which a turn's settings keep the tools of its request."""
 UNRESOLVED = "UnresolvedReference"
 """Type of the error of a worker that lacks what a turn needs; retried, as another worker may have it."""
 
 
-def turn_tools(agent: RegisteredAgent, config: TurnConfig) -> dict[str, Tool]:
+def requested_tools(settings: JsonDict) -> dict[str, Tool]:
+    """The client tools that came with the request of a turn. settings: as stored with the turn."""
+    return client_tools(settings.get(CLIENT_TOOLS_KEY, ()))
+
+
+def turn_tools(agent: RegisteredAgent, config: TurnConfig, requested: Mapping[str, Tool]) -> dict[str, Tool]:
     """Raises UnresolvedReference for a tool that this worker does not have, or that takes the name of another."""
-    tools = dict(agent.tools)
+    tools = {**agent.tools, **requested}
+    both = sorted(agent.tools.keys() & requested.keys())
+    if both:
+        raise UnresolvedReference(f"the turn would have two tools named {both[0]!r}: the agent's and its request's")
     for reference in config.added_tools:
         added = _tool_at(reference)
         known = tools.setdefault(added.name, added)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import dataclasses
 from collections import OrderedDict
-from collections.abc import AsyncIterator, Mapping
+from collections.abc import AsyncIterator, Mapping, Sequence
 from contextlib import aclosing
 from types import TracebackType
 from typing import Any, Final, Self
@@ -127,6 +127,7 @@ class ChatClient:
         tenant_id: str | None = None,
         policy: Policy = "queue",
         metadata: Mapping[str, Any] | None = None,
+        client_tools: Sequence[Mapping[str, Any]] = (),
     ) -> Turn:
         """Asks for a turn; when this returns, it is durably accepted.
 
@@ -134,6 +135,7 @@ class ChatClient:
         RequestConflict. policy "queue" waits behind the thread's running turn, "reject" raises ThreadBusy. Raises
         TooBusy if too many turns wait already; where only the worker sees that, the turn is dropped with it. body and
         metadata are JSON objects: for hooks and tools, and stored with the message.
+        client_tools: {"name", "description", "schema"} of tools that the caller's front end runs in this turn.
         """
         turn = make_input(
             thread_id,
@@ -145,6 +147,7 @@ class ChatClient:
             tenant_id=tenant_id,
             policy=policy,
             metadata=metadata,
+            client_tools=client_tools,
         )
         turn = self._completed(turn)
         if request_id is not None and await self._known(turn):
@@ -169,6 +172,7 @@ class ChatClient:
         body: Mapping[str, Any] | None = None,
         principal: Principal | None = None,
         tenant_id: str | None = None,
+        client_tools: Sequence[Mapping[str, Any]] = (),
     ) -> Turn:
         """Lets the agent go on with its last message, which grows: no new user message, `ctx.continuation` is True.
 
@@ -177,7 +181,13 @@ class ChatClient:
         """
         name = agent or await self._last_agent(thread_id)
         turn = make_continuation(
-            thread_id, agent=name, request_id=request_id, body=body, principal=principal, tenant_id=tenant_id
+            thread_id,
+            agent=name,
+            request_id=request_id,
+            body=body,
+            principal=principal,
+            tenant_id=tenant_id,
+            client_tools=client_tools,
         )
         if request_id is not None and await self._known(turn):
             return Turn(self, turn.request_id, thread_id, accepted=False)
@@ -200,6 +210,7 @@ class ChatClient:
         tenant_id: str | None = None,
         policy: Policy = "queue",
         metadata: Mapping[str, Any] | None = None,
+        client_tools: Sequence[Mapping[str, Any]] = (),
     ) -> TurnResult:
         """`submit`, then `result`."""
         turn = await self.submit(
@@ -212,6 +223,7 @@ class ChatClient:
             tenant_id=tenant_id,
             policy=policy,
             metadata=metadata,
+            client_tools=client_tools,
         )
         return await turn.result(timeout)
 

@@ -5,11 +5,12 @@ from __future__ import annotations
 import dataclasses
 import hashlib
 import json
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from everturn.activities.payloads import TurnInput
 from everturn.errors import BadInput
+from everturn.hooks.client_tools import client_tool_specs
 from everturn.ids import check_id, new_request_id
 from everturn.messages import Part, dump_json, json_size, text_of, user_parts
 from everturn.turns import POLICIES, JsonDict, Principal
@@ -29,6 +30,7 @@ def make_input(
     tenant_id: str | None,
     policy: str,
     metadata: Mapping[str, Any] | None,
+    client_tools: Sequence[Mapping[str, Any]],
 ) -> TurnInput:
     """Raises BadInput or MessageTooLarge, naming the value that cannot be used."""
     if policy not in POLICIES:
@@ -44,6 +46,7 @@ def make_input(
         body=json_object(body, "body"),
         principal=_principal(principal),
         tenant_id=check_id(tenant_id, "tenant_id") if tenant_id is not None else None,
+        client_tools=client_tool_specs(client_tools),
     )
     return dataclasses.replace(turn, digest=_digest(turn))
 
@@ -56,6 +59,7 @@ def make_continuation(
     body: Mapping[str, Any] | None,
     principal: Principal | None,
     tenant_id: str | None,
+    client_tools: Sequence[Mapping[str, Any]],
 ) -> TurnInput:
     """A turn without a message of its own. Raises BadInput."""
     turn = TurnInput(
@@ -67,6 +71,7 @@ def make_continuation(
         body=json_object(body, "body"),
         principal=_principal(principal),
         tenant_id=check_id(tenant_id, "tenant_id") if tenant_id is not None else None,
+        client_tools=client_tool_specs(client_tools),
     )
     return dataclasses.replace(turn, digest=_digest(turn))
 
@@ -102,6 +107,7 @@ def _digest(turn: TurnInput) -> str:
         turn.principal,
         turn.tenant_id,
         turn.trigger,
+        turn.client_tools,
     ]
     return hashlib.sha256(json.dumps(asked, sort_keys=True, ensure_ascii=False).encode()).hexdigest()
 

@@ -23,6 +23,7 @@ DEFAULT_TOOL_TIMEOUT = 120.0
 _FIELD = "argument_"
 """Parameters may have names that a pydantic model uses itself (schema, copy, _x), so its fields have others."""
 MAX_NAME_LENGTH = 64  # the providers' limit for function names
+NAME_RULE = f"1 to {MAX_NAME_LENGTH} ASCII letters, digits, _ and -"
 
 
 class ToolInputError(ValueError):
@@ -121,6 +122,11 @@ def tool(
     return make if function is None else make(function)
 
 
+def usable_name(name: str) -> bool:
+    """Whether providers take this as the name of a tool."""
+    return 0 < len(name) <= MAX_NAME_LENGTH and all(c.isascii() and (c.isalnum() or c in "_-") for c in name)
+
+
 def matches(patterns: Collection[str] | None, tool_name: str) -> bool:
     """True if the name fits one of the shell-style patterns; None fits all."""
     return patterns is None or any(fnmatch.fnmatchcase(tool_name, pattern) for pattern in patterns)
@@ -151,10 +157,8 @@ def _make_tool(
 
 
 def _check_options(name: str, timeout: float, retries: int) -> None:
-    if not name or len(name) > MAX_NAME_LENGTH or not all(c.isascii() and (c.isalnum() or c in "_-") for c in name):
-        raise InvalidAgent(
-            f"tool name {name!r} cannot be used: 1 to {MAX_NAME_LENGTH} ASCII letters, digits, _ and -; pass name=…"
-        )
+    if not usable_name(name):
+        raise InvalidAgent(f"tool name {name!r} cannot be used: {NAME_RULE}; pass name=…")
     if not timeout > 0:
         raise InvalidAgent(f"tool {name!r}: timeout must be more than 0 seconds, not {timeout!r}")
     if retries < 0:

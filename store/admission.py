@@ -91,6 +91,7 @@ def _new_turn(admission: Admission) -> JsonDict:
         "principal": principal_value(admission.principal),
         "body": admission.body,
         "manifest": admission.manifest,
+        "config": admission.config,
         "submitted_at": from_epoch(admission.submitted_at),
         "principal_id": admission.principal.id if admission.principal else None,
         "events_pruned": False,

@@ -45,6 +45,8 @@ class Admission:
     body: JsonDict | None = None
     principal: Principal | None = None
     tenant_id: str | None = None
+    config: JsonDict | None = None
+    """What the request itself settles; `before_turn` adds what it decides."""
     manifest: Manifest | None = None
     """None: the worker does not know the agent; the first one that does records the manifest."""
     room: Room | None = None
@@ -183,7 +185,7 @@ class TurnFacts:
     tenant_id: str | None
     manifest: Manifest
     config: JsonDict
-    """What before_turn decided, {} if it did not."""
+    """What the request settled and before_turn decided, {} for nothing."""
     state: JsonDict
     steps: int
     usage: Usage
