@@ -61,8 +61,9 @@ AdmissionOutcome = Literal["run", "queued", "busy", "full", "known", "conflict",
 @dataclass(frozen=True, slots=True)
 class Admitted:
     """run: the thread is this turn's. queued: wait for `behind`. busy: refused by policy. full: refused because too
-    many others wait, see `error`. known: the turn is over, or another run executes it. conflict: the id belongs to another request. withdrawn: recorded; finish it.
-    nothing_to_continue: the newest message of the thread is not the assistant's."""
+    many others wait, see `error`. known: the turn is over, or another run executes it. conflict: the id belongs to
+    another request. withdrawn: recorded; finish it. nothing_to_continue: the newest message of the thread is not the
+    assistant's."""
 
     outcome: AdmissionOutcome
     behind: str | None = None

@@ -45,7 +45,8 @@ class Settings(BaseSettings):
     max_cached_workflows: int = Field(default=1000, ge=1, description="turns kept in memory between workflow tasks")
     max_threads: int = Field(default=64, ge=1, description="plain `def` tools and hooks that run at once in a worker")
     pollers: PositiveInt | Literal["auto"] = Field(
-        default=5, description="requests that a worker keeps open for turns, and for steps; auto: as many as help"
+        default=5,
+        description="requests that a worker keeps open for turns, and for steps; auto: as many as help",
     )
     store_connections: int | None = Field(
         default=None, ge=1, description="database connections of a process; default: 8 on PostgreSQL, 3 on SQLite"
