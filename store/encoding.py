@@ -7,6 +7,8 @@ import math
 from collections.abc import Mapping
 from typing import Any, Final, cast
 
+from pydantic_core import from_json
+
 from everturn.errors import BadInput
 
 _ENCODER: Final = json.JSONEncoder(ensure_ascii=False, separators=(",", ":"), allow_nan=False)
@@ -36,6 +38,14 @@ def dump(value: object) -> str:
         return _dump_cleaned(value)
     except (TypeError, RecursionError) as error:
         raise BadInput(f"a value for the store has no JSON form: {error}; pass plain JSON values") from error
+
+
+def load(text: str) -> Any:
+    """The value of JSON text; raises ValueError. Several times as fast as `json`, which reads what is nested deeper."""
+    try:
+        return from_json(text)
+    except ValueError:
+        return json.loads(text)
 
 
 def encode(value: object) -> Encoded:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from typing import Any, Final
 
 from sqlalchemy import Connection, Engine, create_engine, event
@@ -10,7 +9,7 @@ from sqlalchemy.engine.interfaces import DBAPIConnection
 from sqlalchemy.pool import ConnectionPoolEntry
 
 from everturn.store.address import Address
-from everturn.store.encoding import dump
+from everturn.store.encoding import dump, load
 
 READERS: Final = 3
 """Reads that a process runs at once on SQLite; the writer is one, as the file has one lock."""
@@ -29,7 +28,7 @@ def sqlite_engine(address: Address, *, write: bool, timeout: float, readers: int
     engine = create_engine(
         address.url,
         json_serializer=dump,
-        json_deserializer=json.loads,
+        json_deserializer=load,
         hide_parameters=True,
         pool_size=1 if write else readers + _SPARE,
         max_overflow=1 if write else 0,

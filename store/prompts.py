@@ -18,8 +18,10 @@ from everturn.store.tables import messages, threads, turns
 from everturn.turns import JsonDict
 
 _FACTS: Final = select(*FACTS).where(turns.c.request_id == bindparam("turn"))
-_THREAD: Final = select(threads.c.context, threads.c.summary, threads.c.summary_from, threads.c.summary_upto).where(
-    threads.c.thread_id == bindparam("thread")
+_FACTS_AND_THREAD: Final = (
+    select(*FACTS, threads.c.context, threads.c.summary, threads.c.summary_from, threads.c.summary_upto)
+    .join(threads, threads.c.thread_id == turns.c.thread_id)
+    .where(turns.c.request_id == bindparam("turn"))
 )
 _POSITION: Final = select(messages.c.position).where(
     messages.c.thread_id == bindparam("thread"), messages.c.message_id == bindparam("message")
@@ -46,13 +48,14 @@ def load_prompt(connection: Connection, request_id: str) -> PromptMaterial:
 
     Raises TurnNotFound, TranscriptDamaged.
     """
-    row = _facts(connection, request_id)
-    thread = connection.execute(_THREAD, {"thread": row.thread_id}).one()
+    row = connection.execute(_FACTS_AND_THREAD, {"turn": request_id}).one_or_none()
+    if row is None:
+        raise TurnNotFound(request_id)
     chosen = {
         "thread": row.thread_id,
         "position": row.prompt_position,
-        "folded_from": thread.summary_from,
-        "folded_upto": thread.summary_upto,
+        "folded_from": row.summary_from,
+        "folded_upto": row.summary_upto,
     }
     with readable(row.thread_id):
         transcript = [
@@ -61,8 +64,8 @@ def load_prompt(connection: Connection, request_id: str) -> PromptMaterial:
         ]
         for message in transcript:
             check_parts(message.parts, f"message {message.id!r}")
-        steps = stored_steps(connection, request_id)
-    return PromptMaterial(facts_of(row), transcript, steps, thread.summary, thread.context)
+        steps = stored_steps(connection, request_id) if row.steps else []
+    return PromptMaterial(facts_of(row), transcript, steps, row.summary, row.context)
 
 
 def save_context(connection: Connection, thread_id: str, context: dict[str, str] | None) -> None:

@@ -6,6 +6,8 @@ import json
 from importlib.metadata import version
 from typing import Any, Final, cast
 
+from pydantic_core import PydanticSerializationError, to_json
+
 from everturn.activities.models.arguments import chat_arguments
 from everturn.activities.models.direct.endpoints import Endpoint, bare_name
 from everturn.activities.models.types import ModelRequest
@@ -74,7 +76,10 @@ def request_body(request: ModelRequest, endpoint: Endpoint) -> bytes:
         "stream": True,
         "stream_options": {"include_usage": True},
     }
-    return json.dumps(body, separators=(",", ":")).encode()
+    try:
+        return to_json(body)
+    except PydanticSerializationError:  # half a surrogate pair, say, which only the escaped form can carry
+        return json.dumps(body, separators=(",", ":")).encode()
 
 
 def _has_only(kinds: frozenset[str], content: object) -> bool:
