@@ -11,6 +11,7 @@ from everturn.activities.classify import classified
 from everturn.activities.events import STREAM_STALLED, emit
 from everturn.activities.models.failures import FailureKind, ModelFailure
 from everturn.activities.payloads import StepInput
+from everturn.activities.running import Interrupted, stopped_here
 from everturn.activities.services import Services
 from everturn.activities.settings import StepSettings
 from everturn.hooks.registry import RegisteredAgent
@@ -40,7 +41,12 @@ async def after_failure(
     """
     if failure.code == "stalled":
         emit(STREAM_STALLED, request_id=given.request_id, step=given.step, attempt=opening.attempt)
-    kind = await classified(services, agent, given, material.turn, opening.attempt, failure)
+    try:
+        kind = await classified(services, agent, given, material.turn, opening.attempt, failure, settings.model.name)
+    except Interrupted as stop:
+        if stop.why != "cancel":
+            return stopped_here()
+        kind = "fatal"  # the turn is being cancelled: nothing follows this call
     retry_in = _retry_in(kind, opening.failures, failure)
     gives_up = retry_in is None and kind != "context_overflow" and settings.has_fallback
     if gives_up:

@@ -42,9 +42,7 @@ def default_context_overflow_classifier(error: Exception | str) -> str | None:
     Knows the words of Anthropic, OpenAI, Google, Bedrock, Mistral, Cohere, vLLM, llama.cpp and Ollama. A 429, or words
     about tokens per time, is never an overflow.
     """
-    if RATE_LIMITED in (getattr(error, "status_code", None), getattr(error, "status", None)):
+    if getattr(error, "status_code", None) == RATE_LIMITED:
         return None
     by_class = type(error).__name__ == "ContextWindowExceededError"
-    # What hooks are given has the provider's own text apart from the sentence that clients may see.
-    text = f"{error} {getattr(error, 'detail', '')}"
-    return "context_overflow" if by_class or says_overflow(text) else None
+    return "context_overflow" if by_class or says_overflow(str(error)) else None

@@ -85,8 +85,10 @@ class HookMethods:
         """A turn failed, exactly once per turn; returns the error to show instead."""
         return None
 
-    def classify_chat_error(self, error: Exception, ctx: ChatErrorContext) -> Answer[str | None]:
-        """A model call failed: context_overflow, rate_limit, transient, fatal or unknown; None = the default table."""
+    def classify_chat_error(self, error: Exception | str, ctx: ChatErrorContext) -> Answer[str | None]:
+        """A model call failed: context_overflow, rate_limit, transient, fatal or unknown; None = the default table.
+
+        error: litellm's exception; a text for an error inside the stream."""
         return None
 
     def on_turn_end(self, result: TurnEndResult) -> Answer[None]:

@@ -18,6 +18,7 @@ from everturn.activities.ending_points import EndingPointActivities
 from everturn.activities.hook_points import HookPointActivities
 from everturn.activities.model_step import ModelStepActivities
 from everturn.activities.models.lanes import ModelLanes
+from everturn.activities.models.litellm_module import load_litellm
 from everturn.activities.services import Services
 from everturn.activities.tool import ToolActivities
 from everturn.activities.tool_points import ToolPointActivities
@@ -25,6 +26,7 @@ from everturn.activities.turn import TurnActivities
 from everturn.activities.waiting import WaitActivities
 from everturn.errors import StoreUnavailable
 from everturn.hooks.agent import Agent
+from everturn.hooks.points import CLASSIFY_CHAT_ERROR
 from everturn.hooks.registry import AgentRegistry
 from everturn.settings import DEFAULT_STORE, Settings, settings_from
 from everturn.store.records import Room
@@ -127,6 +129,8 @@ class EverturnPlugin(SimplePlugin):
     async def _warm_up(self) -> None:
         try:
             await self._services.lanes.warm_up([agent.model for agent in self._services.agents])
+            if any(CLASSIFY_CHAT_ERROR in agent.chains for agent in self._services.agents):
+                await asyncio.to_thread(load_litellm)  # a classifier is given litellm's exceptions
         except ImportError:
             logger.exception("the model layer cannot be loaded; model steps will fail")
 

@@ -18,12 +18,22 @@ MAX_DETAIL = 4_000
 """Characters of a provider's text that are kept for the trace."""
 
 
+@dataclass(frozen=True, slots=True)
+class ProviderAnswer:
+    """An HTTP answer with an error status."""
+
+    status: int
+    headers: Mapping[str, str]
+    text: str
+
+
 class ModelFailure(Exception):
     """A model call failed.
 
     kind: what to do about it. code: a stable word for clients and tests (`rate_limit`, `authentication`,
     `incomplete_stream`, …). message: one sentence that clients may see. detail: the provider's own text, for the trace
-    only. retry_after: seconds that the provider asked to wait.
+    only. retry_after: seconds that the provider asked to wait. in_stream: the answer had begun. origin: what the
+    failure was made of, for the author's classifier alone: it is not scrubbed, so it is never chained or stored.
     """
 
     def __init__(
@@ -35,11 +45,14 @@ class ModelFailure(Exception):
         detail: str = "",
         status: int | None = None,
         retry_after: float | None = None,
+        in_stream: bool = False,
+        origin: BaseException | ProviderAnswer | None = None,
     ) -> None:
         super().__init__(message)
         self.kind: FailureKind = kind
         self.code, self.message = code, message
         self.detail, self.status, self.retry_after = detail, status, retry_after
+        self.in_stream, self.origin = in_stream, origin
 
     @property
     def retryable(self) -> bool:
@@ -151,7 +164,7 @@ def failure_from(
     if isinstance(error, ModelFailure):
         return error
     facts = _facts(error, model, key_env or key_variable(model), in_stream)
-    return _failure(_row(facts), facts, f"{type(error).__name__}: {facts.text}", secrets)
+    return _failure(_row(facts), facts, f"{type(error).__name__}: {facts.text}", secrets, error)
 
 
 def failure_of_answer(
@@ -165,7 +178,8 @@ def failure_of_answer(
 ) -> ModelFailure:
     """The failure that an HTTP answer with an error status stands for: the same table, without any exception."""
     facts = _Facts(model, key_env or key_variable(model), frozenset(), body, status, headers)
-    return _failure(_row(facts), facts, f"HTTP {status}: {body}", secrets)
+    answer = ProviderAnswer(status, headers, body)
+    return _failure(_row(facts), facts, f"HTTP {status}: {body}", secrets, answer)
 
 
 def missing_key(model: str, key_env: str | None = None) -> ModelFailure:
@@ -174,7 +188,13 @@ def missing_key(model: str, key_env: str | None = None) -> ModelFailure:
     return _failure(_NO_KEY, facts, "", ())
 
 
-def _failure(row: _Row, facts: _Facts, detail: str, secrets: Iterable[str | None]) -> ModelFailure:
+def _failure(
+    row: _Row,
+    facts: _Facts,
+    detail: str,
+    secrets: Iterable[str | None],
+    origin: BaseException | ProviderAnswer | None = None,
+) -> ModelFailure:
     kind, code, message = row
     return ModelFailure(
         kind,
@@ -183,6 +203,8 @@ def _failure(row: _Row, facts: _Facts, detail: str, secrets: Iterable[str | None
         detail=scrub(detail, secrets)[:MAX_DETAIL],
         status=facts.status,
         retry_after=retry_after(facts.headers) if kind in ("rate_limit", "transient") else None,
+        in_stream=facts.in_stream,
+        origin=origin,
     )
 
 

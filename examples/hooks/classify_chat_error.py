@@ -9,8 +9,7 @@ class Careful(Agent):
     name = "careful"
     model = "openai/gpt-4o-mini"
 
-    async def classify_chat_error(self, error: Exception, ctx: ChatErrorContext) -> str | None:
-        said = f"{error} {getattr(error, 'detail', '')}"
-        if "maintenance until" in said:
+    async def classify_chat_error(self, error: Exception | str, ctx: ChatErrorContext) -> str | None:
+        if "maintenance until" in str(error):
             return "fatal"  # by default a 503 is tried again
         return None

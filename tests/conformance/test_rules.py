@@ -110,7 +110,7 @@ async def test_max_input_tokens_compacts_the_thread_ahead_of_the_provider(client
 async def test_the_overflow_classifier_knows_what_a_classifier_of_the_agent_is_given(client: Client) -> None:
     told: list[Any] = []
 
-    async def classify_chat_error(self: object, error: Exception, ctx: Any) -> str | None:
+    async def classify_chat_error(self: object, error: Exception | str, ctx: Any) -> str | None:
         told.append(default_context_overflow_classifier(error))
         return "fatal"
 

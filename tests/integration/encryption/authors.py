@@ -60,8 +60,8 @@ def make_agents(word: Canaries) -> list[Agent]:  # noqa: C901 - many small funct
         def before_tool_call(self, ctx: Any) -> Any:
             return Ask(word("ask_reason")) if ctx.tool_name == "pay" else None
 
-        def classify_chat_error(self, error: Exception, ctx: Any) -> Any:
-            return "fatal" if "stream" in str(error) else None
+        def classify_chat_error(self, error: Exception | str, ctx: Any) -> Any:
+            return "fatal" if isinstance(error, str) else None
 
         def on_chat_error(self, error: TurnError, ctx: Any) -> Any:
             return TurnError("shown", f"{error.type}: {word('shown_error')}")

@@ -2,6 +2,6 @@
 
 from __future__ import annotations
 
-from tests.integration.turns.conftest import scripted_server, start_lab, store_url
+from tests.integration.turns.conftest import scripted_server, start_lab, store_url, warm_models
 
-__all__ = ["scripted_server", "start_lab", "store_url"]
+__all__ = ["scripted_server", "start_lab", "store_url", "warm_models"]

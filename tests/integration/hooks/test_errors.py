@@ -2,15 +2,19 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
+import time
 from typing import Any
 
 import pytest
 
-from everturn import Agent, ChatClient, TurnError
+from everturn import Agent, ChatClient, Model, TurnError
+from everturn.activities.models import litellm_module
 from everturn.activities.scripted.server import ScriptedModelServer
+from everturn.hooks.agent import Lane
 from tests.integration.hooks.authors import hooks, the_trace, traces
-from tests.integration.turns.conftest import StartLab
+from tests.integration.turns.conftest import LANES, StartLab
 from tests.integration.turns.lab import eventually, make_agent
 
 INTERNAL = "scripted status 400"
@@ -181,6 +185,48 @@ async def test_on_chat_error_may_cancel_the_turn_which_then_ends_aborted(
         turn = await lab.play("status code=400")
         result = await turn.result(15)
         assert (result.status, result.stop_reason, result.error) == ("aborted", "cancelled", None)
+
+
+@pytest.mark.parametrize("lane", LANES)
+async def test_a_classifier_is_given_litellms_exception_or_the_words_of_an_error_in_the_stream(
+    start_lab: StartLab, scripted_server: ScriptedModelServer, lane: Lane
+) -> None:
+    given: list[Any] = []
+
+    def note(error: Any, ctx: Any) -> str:
+        given.append(error)
+        return "fatal"
+
+    model = Model("openai/scripted", api_base=scripted_server.base_url, lane=lane)
+    agent: Agent = type("Judge", (Agent,), {"name": "agent", "model": model, "hooks": (classifying(note),)})()
+    async with start_lab(agent) as lab:
+        for script in ("rate_limit retry_after=3", "stream_error message='Boiler is off'"):
+            assert (await (await lab.play(script)).result(20)).status == "error"
+    refused, broken = given
+    assert isinstance(refused, litellm_module.load_litellm().RateLimitError)
+    assert (refused.status_code, refused.response.status_code) == (429, 429)
+    assert isinstance(broken, str)
+    assert "Boiler is off" in broken
+
+
+async def test_a_classifier_that_takes_its_time_keeps_its_step_and_a_cancel_does_not_wait_for_it(
+    start_lab: StartLab, scripted_server: ScriptedModelServer
+) -> None:
+    inside = asyncio.Event()
+
+    async def hang(self: Any, error: Any, ctx: Any) -> None:
+        inside.set()
+        await asyncio.Event().wait()
+
+    agent = make_agent(scripted_server, hooks=[hooks("Slow", classify_chat_error=hang)])
+    async with start_lab(agent) as lab:
+        turn = await lab.play("status code=500")
+        await asyncio.wait_for(inside.wait(), 15)
+        asked = time.monotonic()
+        assert await turn.cancel() == "cancelled"
+        assert (await turn.result(20)).status == "aborted"
+        assert time.monotonic() - asked < 4, "its own limit is 30 s"
+        assert len(lab.asked(turn)) == 1
 
 
 async def test_a_classifier_may_cancel_the_turn_which_is_then_not_retried(
