@@ -19,6 +19,7 @@ from everturn.activities.settings import STEP_INDEX_KEY, STEP_KEY, TURN_KEY, ste
 from everturn.activities.stopping import asks_to_stop
 from everturn.activities.stored_code import with_stored_code
 from everturn.activities.turn_tools import requested_tools, turn_tools, unresolved
+from everturn.activities.usage import used_by, used_up
 from everturn.hooks.contexts import HookContext, StepContext, StepResult, TurnContext
 from everturn.hooks.decisions import Block, StepConfig, TurnConfig
 from everturn.hooks.log import HookLog, cut
@@ -42,6 +43,7 @@ class HookPointActivities(Activities):
         agent = self._services.agents.get(given.agent)
         material = await self._store.load_prompt(given.request_id)
         requested = requested_tools(material.turn.config)
+        usage = partial(used_by, self._store, given.request_id)
         view: JsonDict = {
             "system": agent.agent.system,
             "messages": transcript(agent, material),
@@ -54,7 +56,7 @@ class HookPointActivities(Activities):
             ref = hook_ref(material.turn, hook)
             tools = turn_tools(agent, TurnConfig(tools=now["tools"]), requested)
             fields: JsonDict = {**now, "tools": {name: tool.info for name, tool in tools.items()}}
-            return TurnContext(ref, log, **copy.deepcopy(fields))
+            return TurnContext(ref, log, usage=usage, **copy.deepcopy(fields))
 
         dispatch = Dispatch[TurnContext](
             self._services,
@@ -93,10 +95,11 @@ class HookPointActivities(Activities):
             "messages": transcript(agent, material, turn.messages),
         }
         steps = [step_facts(record) for record in material.steps]
+        usage = partial(used_by, self._store, given.request_id)
 
         def context(hook: BoundHook, now: JsonDict, log: HookLog) -> StepContext:
             ref = hook_ref(material.turn, hook, str(step))
-            return StepContext(ref, log, step=step, steps=steps, **copy.deepcopy(now))
+            return StepContext(ref, log, step=step, steps=steps, usage=usage, **copy.deepcopy(now))
 
         dispatch = Dispatch[StepContext](
             self._services,
@@ -132,7 +135,8 @@ class HookPointActivities(Activities):
             dispatch.trace(run)
         await dispatch.record()
         steps = [step_facts(record) for record in material.steps] if given.stop_when else []
-        return StepVerdict(await asks_to_stop(self._services, given.request_id, step, given.stop_when, steps))
+        stop = await asks_to_stop(self._services, given.request_id, step, given.stop_when, steps)
+        return StepVerdict(await used_up(self._store, given.request_id, step, given.limits) or stop)
 
     async def _ask(
         self,

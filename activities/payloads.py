@@ -87,6 +87,8 @@ class HookInput:
     tool_call_id: str | None = None
     stop_when: list[str] = field(default_factory=list[str])
     """For on_step_finish: references to the author's stop conditions that are to be asked."""
+    limits: list[StopRule] = field(default_factory=list[StopRule])
+    """For on_step_finish: limits that the turn shares with others of its thread or user."""
     unstored: Unstored | None = None
     """For on_turn_end: the turn's end, which the store does not know."""
 

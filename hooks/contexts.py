@@ -3,14 +3,25 @@ change the turn by setting them."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass, field
-from typing import Any, ClassVar, Final
+from datetime import timedelta
+from typing import Any, ClassVar, Final, TypeAlias
 
 from everturn.hooks.cancel import CancelFlag
 from everturn.hooks.log import HookLog, LogLevel
 from everturn.messages import Message
-from everturn.turns import JsonDict, Principal, StopReason, Trigger, TurnError, TurnStatus, Usage
+from everturn.turns import (
+    JsonDict,
+    Principal,
+    StopReason,
+    Trigger,
+    TurnError,
+    TurnStatus,
+    Usage,
+    UsageScope,
+    UsageSum,
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -121,7 +132,26 @@ class ToolInfo:
     schema: JsonDict
 
 
-class TurnContext(HookContext):
+UsageReader: TypeAlias = Callable[[UsageScope, timedelta | None], Awaitable[UsageSum]]
+
+
+class PlanningContext(HookContext):
+    """Base of the contexts of hooks that decide what comes next: they may ask what was used so far."""
+
+    _usage: UsageReader | None = None
+
+    async def used(self, scope: UsageScope, window: timedelta | None = None) -> UsageSum:
+        """What the turns of this turn's thread, or of its user, have used; for `async def` hooks.
+
+        A user is a principal's id within its tenant; users without an id count as one. window: only turns that were
+        submitted in it, each with all that it used; None: ever. This turn counts with its finished steps.
+        """
+        if self._usage is None:
+            raise RuntimeError("this context has no store at hand; contexts that Everturn makes have one")
+        return await self._usage(scope, window)
+
+
+class TurnContext(PlanningContext):
     """For `before_turn`. messages: what the model would see, in OpenAI's chat format, without the system prompt."""
 
     editable = frozenset({"system", "messages", "model", "temperature"})
@@ -136,8 +166,10 @@ class TurnContext(HookContext):
         tools: dict[str, ToolInfo],
         model: str,
         temperature: float | None,
+        usage: UsageReader | None = None,
     ) -> None:
         super().__init__(ref, log)
+        self._usage = usage
         self.system, self.messages, self.tools = system, messages, tools
         self.model, self.temperature = model, temperature
         self._close()
@@ -164,7 +196,7 @@ class StepFacts:
     duration_ms: int = 0
 
 
-class StepContext(HookContext):
+class StepContext(PlanningContext):
     """For `before_step`. steps: the finished ones of this turn."""
 
     editable = frozenset({"messages", "model"})
@@ -178,8 +210,10 @@ class StepContext(HookContext):
         steps: Sequence[StepFacts],
         model: str,
         messages: list[JsonDict],
+        usage: UsageReader | None = None,
     ) -> None:
         super().__init__(ref, log)
+        self._usage = usage
         self.step, self.steps, self.model, self.messages = step, tuple(steps), model, messages
         self._close()
 

@@ -182,12 +182,13 @@ class Loop:
         return await self._arrows.run_tool(given, call)
 
     async def _on_step_finish(self, done: StepDone) -> bool:
-        """True if one of the author's own conditions wants the turn to stop here; asked only where it could go on."""
+        """True if one of the author's own conditions, or a limit shared with other turns, wants the turn to stop here;
+        asked only where it could go on."""
         names = self._names("on_step_finish")
-        checks = self._stops.checks if done.calls else []
-        if not (names or checks):
+        checks, limits = (self._stops.checks, self._stops.limits) if done.calls else ([], [])
+        if not (names or checks or limits):
             return False
-        given = HookInput(self._turn.request_id, self._turn.agent, names, done.step, stop_when=checks)
+        given = HookInput(self._turn.request_id, self._turn.agent, names, done.step, stop_when=checks, limits=limits)
         return (await self._arrows.on_step_finish(given)).stop
 
     def _repeats_failure(self, done: CallDone) -> bool:

@@ -10,16 +10,20 @@ from everturn.turns import Usage
 
 
 class Stops:
-    """Counts what the turn has used since it began to run. checks: the author's own conditions, asked elsewhere."""
+    """Counts what the turn has used since it began to run. Asked elsewhere: checks, the author's own conditions, and
+    limits, the rules by which other turns count too."""
 
     def __init__(self) -> None:
         self._rules: list[StopRule] = []
         self._started = workflow.time()
         self._usage = Usage()
         self.checks: list[str] = []
+        self.limits: list[StopRule] = []
 
     def decide(self, decision: TurnDecision) -> None:
-        self._rules, self.checks = decision.stop_rules, decision.stop_checks
+        self._rules = [rule for rule in decision.stop_rules if not rule.shared]
+        self.limits = [rule for rule in decision.stop_rules if rule.shared]
+        self.checks = decision.stop_checks
 
     def count(self, done: StepDone) -> None:
         self._usage = self._usage + done.usage

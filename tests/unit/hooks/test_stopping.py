@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from datetime import timedelta
 from typing import Any
 
 import pytest
@@ -11,6 +12,7 @@ from pydantic import ValidationError
 from everturn import TurnConfig, Usage, has_tool_call, spent, step_count_is
 from everturn.hooks.contexts import StepFacts
 from everturn.hooks.stopping import StopRule
+from everturn.turns import UsageSum
 
 
 def met(rule: StopRule, **facts: Any) -> bool:
@@ -24,6 +26,31 @@ def test_has_tool_call_looks_at_the_tools_of_the_latest_step() -> None:
     assert met(rule, called=["done"])
     assert not met(rule, called=["search"])
     assert not met(rule)
+
+
+@pytest.mark.parametrize(
+    ("rule", "words"),
+    [
+        (spent(tokens=1500, scope="thread"), "1,500 of 1,500 tokens"),
+        (spent(tokens=1501, scope="thread"), None),
+        (spent(cost=2.5, scope="user", window=timedelta(days=1)), "$2.50 of $2.50 in the last 1 day"),
+        (spent(steps=4, scope="user", window=timedelta(minutes=90)), "5 of 4 model calls in the last 90 minutes"),
+        (spent(seconds=6.1, scope="user", window=timedelta(seconds=2.5)), None),
+        (
+            spent(seconds=6, scope="user", window=timedelta(seconds=2.5)),
+            "6.0 of 6.0 seconds of model calls in the last 2.5 seconds",
+        ),
+    ],
+)
+def test_a_shared_limit_says_what_was_used_of_it(rule: StopRule, words: str | None) -> None:
+    assert rule.shared
+    assert rule.excess(UsageSum(2, 5, Usage(1000, 500, cost=2.5), 6.0)) == words
+
+
+def test_a_shared_limit_outlives_its_way_through_the_turns_settings() -> None:
+    rule = spent(cost=1.0, scope="user", window=timedelta(hours=2))
+    stored = TurnConfig(stop_when=rule).as_json()
+    assert TurnConfig.model_validate(stored).stop_rules == [rule]
 
 
 def test_step_count_is_is_met_from_that_step_on() -> None:
@@ -47,10 +74,12 @@ def test_spent_is_met_when_any_of_its_limits_is_reached() -> None:
         lambda: spent(tokens=0),
         lambda: spent(cost=-1.0),
         lambda: spent(seconds=float("nan")),
+        lambda: spent(cost=1.0, window=timedelta(days=1)),
+        lambda: spent(cost=1.0, scope="thread", window=timedelta()),
     ],
 )
 def test_a_rule_that_says_nothing_is_refused(make: Any) -> None:
-    with pytest.raises(ValueError, match="needs"):
+    with pytest.raises(ValueError, match="need"):
         make()
 
 
