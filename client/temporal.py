@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import dataclasses
 from collections.abc import Awaitable
 from datetime import timedelta
@@ -78,7 +79,8 @@ class TemporalTurns:
         handle = self.client.get_workflow_handle(workflow_id(request_id))
         try:
             begun: Begun = await handle.execute_update("admission", result_type=Begun, rpc_timeout=self._rpc_timeout)
-        except WorkflowUpdateRPCTimeoutOrCancelledError:
+        except WorkflowUpdateRPCTimeoutOrCancelledError as error:
+            _raise_cancellation(error)
             return None
         except WorkflowUpdateFailedError:
             return await self._refusal(request_id)
@@ -102,6 +104,7 @@ class TemporalTurns:
         except WorkflowUpdateFailedError as error:
             return _unanswered(error)
         except WorkflowUpdateRPCTimeoutOrCancelledError as error:
+            _raise_cancellation(error)
             reason = f"no worker took the answer within {self._rpc_timeout.total_seconds():g} s"
             raise TemporalUnavailable(place_of(self.client).target, reason) from error
         except RPCError as error:
@@ -159,6 +162,12 @@ class TemporalTurns:
             return await call
         except RPCError as error:
             raise temporal_error(error, place_of(self.client)) from error
+
+
+def _raise_cancellation(error: WorkflowUpdateRPCTimeoutOrCancelledError) -> None:
+    """The SDK reports the cancellation of the calling task as a timeout; it has to stay a cancellation."""
+    if isinstance(error.__cause__, asyncio.CancelledError):
+        raise error.__cause__
 
 
 def _unanswered(error: WorkflowUpdateFailedError) -> WaitOutcome:

@@ -6,8 +6,9 @@ import asyncio
 from typing import Any
 
 import pytest
+from temporalio.client import Client
 
-from everturn import Allow, Ask, BadInput, Hooks, PendingCall, Turn, tool
+from everturn import Allow, Ask, BadInput, ChatClient, Hooks, PendingCall, Turn, tool
 from everturn.activities.scripted.server import ScriptedModelServer
 from tests.integration.turns.conftest import StartLab
 from tests.integration.turns.lab import WAIT, Lab, make_agent
@@ -155,3 +156,13 @@ async def test_a_cancel_while_waiting_denies_what_waits_and_keeps_the_thread_usa
         assert await lab.chat.pending(turn.thread_id) == []
         assert await lab.chat.approve(turn.request_id, pending.tool_call_id) == "already_resolved"
         assert (await lab.run(turn.thread_id, "[[say text=next]]")).text == "next"
+
+
+async def test_a_caller_that_stops_waiting_for_its_answer_to_be_taken_is_cancelled(
+    client: Client, task_queue: str
+) -> None:
+    chat = await ChatClient.connect(client, task_queue=task_queue)  # nobody works there
+    turn = await chat.submit("thread", "hello", agent="agent")
+    with pytest.raises(TimeoutError):
+        async with asyncio.timeout(0.3):
+            await chat.approve(turn.request_id, "call")
