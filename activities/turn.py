@@ -6,9 +6,7 @@ from dataclasses import replace
 from typing import Any, cast
 
 from temporalio import activity
-from temporalio.client import WorkflowExecutionStatus
 from temporalio.exceptions import ApplicationError
-from temporalio.service import RPCError, RPCStatusCode
 
 from everturn.activities.events import REQUEST_FAILED, emit
 from everturn.activities.payloads import (
@@ -22,7 +20,9 @@ from everturn.activities.payloads import (
 )
 from everturn.activities.previews import RESULT_BYTES, small_enough
 from everturn.activities.services import Activities, Services
+from everturn.activities.settling import settle_lost
 from everturn.activities.turn_tools import CLIENT_TOOLS_KEY
+from everturn.activities.turn_workflows import NEVER_STARTED, find_workflow, wake
 from everturn.activities.unrecorded import principal_of, record
 from everturn.errors import (
     BadInput,
@@ -38,7 +38,6 @@ from everturn.hooks.client_tools import client_tool_specs
 from everturn.hooks.log import cut
 from everturn.hooks.points import AFTER_TOOL_CALL, BEFORE_TOOL_CALL
 from everturn.hooks.registry import RegisteredAgent, tool_patterns
-from everturn.ids import workflow_id
 from everturn.messages import user_parts
 from everturn.store.records import Admission, Admitted, Ended, Ending, Room
 from everturn.turns import TurnError
@@ -95,7 +94,7 @@ class TurnActivities(Activities):
         if given.status == ended.status == "error":
             _tell_failure(given, ended.error, thread_id=ended.thread_id, messages_persisted=ended.begun)
         if ended.next_request_id is not None:
-            await self._wake(ended.next_request_id)
+            await wake(activity.client(), ended.next_request_id)
         return _outcome(ended, previews=given.previews)
 
     @activity.defn(name=activity_name("interrupt"))
@@ -109,31 +108,13 @@ class TurnActivities(Activities):
         ended = await self._store.ended(given.behind)
         if ended is not None:
             return True
-        if await self._is_running(given.behind):
+        found = await find_workflow(activity.client(), given.behind)
+        reason = found.gone if found else NEVER_STARTED
+        if reason is None:
             return False
-        error = TurnError("lost", "the turn's workflow is gone: it was terminated, timed out, or never started")
-        try:
-            await self._store.finish(Ending(given.behind, "error", "error", error))
-        except TurnNotFound:
-            activity.logger.warning("turn %s never began; %s goes first", given.behind, given.request_id)
+        queue = found.task_queue if found else activity.info().task_queue
+        await settle_lost(activity.client(), self._store, given.behind, queue, reason)
         return True
-
-    async def _is_running(self, request_id: str) -> bool:
-        handle = activity.client().get_workflow_handle(workflow_id(request_id))
-        try:
-            described = await handle.describe()
-        except RPCError as error:
-            if error.status == RPCStatusCode.NOT_FOUND:
-                return False
-            raise
-        return described.status == WorkflowExecutionStatus.RUNNING
-
-    async def _wake(self, request_id: str) -> None:
-        """A lost wake-up costs time, not the turn: the queued turn also checks by timer."""
-        try:
-            await activity.client().get_workflow_handle(workflow_id(request_id)).signal("your_turn")
-        except RPCError as error:
-            activity.logger.warning("turn %s could not be woken: %s", request_id, error)
 
 
 def _admission(given: BeginInput, agent: RegisteredAgent | None, room: Room) -> Admission:

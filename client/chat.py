@@ -259,8 +259,8 @@ class ChatClient:
             return "already_terminal"
         if await self._temporal.cancel(request_id, reason):
             return "cancelled"
-        status = await self._temporal.status(request_id)
-        if status is None and head is None:
+        found = await self._temporal.find(request_id)
+        if found is None and head is None:
             return "not_found"
         if head is not None:
             await self._follower(request_id).settle_if_lost(request_id)

@@ -6,19 +6,16 @@ import asyncio
 from collections.abc import AsyncGenerator, AsyncIterator
 from typing import Final, cast
 
-from temporalio.client import WorkflowExecutionStatus
-
 from everturn.activities.payloads import TurnOutcome
 from everturn.chunks import ERROR, Chunk
 from everturn.client.temporal import TemporalTurns
 from everturn.errors import StoreUnavailable, TurnNotFound
-from everturn.store.records import Ended, Ending
+from everturn.store.records import Ended
 from everturn.store.store import Store
-from everturn.turns import TERMINAL, TurnError, TurnResult
+from everturn.turns import TERMINAL, TurnResult
 
 QUIET_SECONDS: Final = 5.0
 """A turn that shows nothing for so long is looked up in Temporal: its workflow may have been terminated."""
-_GOES_ON: Final = (None, WorkflowExecutionStatus.RUNNING, WorkflowExecutionStatus.CONTINUED_AS_NEW)
 
 
 class Follower:
@@ -60,15 +57,14 @@ class Follower:
 
         A turn that never reached the store has only its workflow's outcome, which is returned then.
         """
-        status = await self._temporal.status(request_id)
-        if status is None or status in _GOES_ON:
+        found = await self._temporal.find(request_id)
+        if found is None or found.closed is None:
             return None
         head = await self._store.head(request_id)
         if head is None:
             return await self._temporal.outcome(request_id)
         if head.status not in TERMINAL:
-            message = f"the turn's workflow ended as {status.name.lower()} before the turn was finished"
-            await self._store.finish(Ending(request_id, "error", "error", TurnError("lost", message)))
+            await self._temporal.settle(self._store, request_id, found)
         return None
 
     async def _next(self, source: AsyncIterator[Chunk], request_id: str) -> Chunk | None:
@@ -97,7 +93,7 @@ class Follower:
     async def _check_exists(self, request_id: str) -> None:
         if self._known:
             return
-        if await self._store.head(request_id) is None and await self._temporal.status(request_id) is None:
+        if await self._store.head(request_id) is None and await self._temporal.find(request_id) is None:
             raise TurnNotFound(request_id)
 
 

@@ -10,7 +10,6 @@ from typing import Any, Final, TypeVar
 
 from temporalio.client import (
     Client,
-    WorkflowExecutionStatus,
     WorkflowFailureError,
     WorkflowUpdateFailedError,
     WorkflowUpdateRPCTimeoutOrCancelledError,
@@ -20,11 +19,14 @@ from temporalio.exceptions import ApplicationError, FailureError, WorkflowAlread
 from temporalio.service import RPCError, RPCStatusCode
 
 from everturn.activities.payloads import WORKFLOW, Begun, CancelRequest, TurnInput, TurnOutcome
+from everturn.activities.settling import LOST, settle_lost
+from everturn.activities.turn_workflows import Found, find_workflow
 from everturn.client.attributes import SearchAttributes, of_turn, priority_of
 from everturn.client.request import details, summary
 from everturn.connection import place_of, temporal_error
 from everturn.errors import BadInput, RequestConflict, TemporalUnavailable, ThreadBusy, TurnNotFound
 from everturn.ids import workflow_id
+from everturn.store.store import Store
 from everturn.turns import TurnError, Usage, WaitOutcome
 from everturn.workflows.timeouts import WORKFLOW_TASK_TIMEOUT
 
@@ -119,15 +121,13 @@ class TemporalTurns:
         signalling = handle.signal("cancel_chat", CancelRequest(reason), rpc_timeout=self._rpc_timeout)
         return await self._found(signalling)
 
-    async def status(self, request_id: str) -> WorkflowExecutionStatus | None:
-        """The workflow's status; None if Temporal does not know the turn."""
-        handle = self.client.get_workflow_handle(workflow_id(request_id))
-        try:
-            return (await handle.describe(rpc_timeout=self._rpc_timeout)).status
-        except RPCError as error:
-            if error.status == RPCStatusCode.NOT_FOUND:
-                return None
-            raise temporal_error(error, place_of(self.client)) from error
+    async def find(self, request_id: str) -> Found | None:
+        """The turn's workflow; None if Temporal does not know the turn."""
+        return await self._call(find_workflow(self.client, request_id, self._rpc_timeout))
+
+    async def settle(self, store: Store, request_id: str, found: Found) -> None:
+        """Ends a turn whose workflow is gone: see `settle_lost`."""
+        await self._call(settle_lost(self.client, store, request_id, found.task_queue, found.gone or ""))
 
     async def outcome(self, request_id: str) -> TurnOutcome:
         """Waits for the workflow's end. A turn without a result of its own (terminated, say) counts as lost."""
@@ -189,7 +189,7 @@ def _failed_outcome(request_id: str, error: WorkflowFailureError) -> TurnOutcome
             return _from_json(given)  # pyright: ignore[reportUnknownArgumentType]
     if isinstance(cause, ApplicationError):
         return TurnOutcome(request_id, "", "error", "error", error=TurnError(cause.type or "internal", cause.message))
-    return TurnOutcome(request_id, "", "error", "error", error=TurnError("lost", f"the workflow ended early: {cause}"))
+    return TurnOutcome(request_id, "", "error", "error", error=TurnError(LOST, f"the workflow ended early: {cause}"))
 
 
 def _from_json(given: dict[str, Any]) -> TurnOutcome:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from datetime import datetime
 from typing import Final, Literal
 
-from sqlalchemy import Connection, bindparam, delete, insert, select
+from sqlalchemy import Connection, bindparam, delete, insert, select, update
 
 from everturn.chunks import ERROR, QUEUED, START, Event
 from everturn.errors import BadInput, ThreadBusy
@@ -60,9 +60,11 @@ def begin(connection: Connection, admission: Admission) -> Admitted:
 
 def put_draft(connection: Connection, request_id: str, digest: str, parts: list[Part]) -> None:
     """Keeps a user message until its turn begins. The digest keeps apart what was sent under one request id: only one
-    of them becomes a turn, and it must find its own message."""
+    of them becomes a turn, and it must find its own message. Sent again, it is as new: see `drop_drafts`."""
     row = {"request_id": request_id, "digest": digest, "parts": parts, "created_at": now()}
     insert_or_ignore(connection, drafts, row)
+    mine = (drafts.c.request_id == request_id) & (drafts.c.digest == digest)
+    connection.execute(update(drafts).where(mine).values(created_at=row["created_at"]))
 
 
 def queue_of(connection: Connection, thread_id: str) -> list[Waiting]:

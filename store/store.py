@@ -13,7 +13,20 @@ from sqlalchemy import Connection
 from everturn.chunks import Chunk, Event
 from everturn.messages import Message, Part
 from everturn.store import admission as admissions
-from everturn.store import calls, code, ending, prompts, pruning, reading, schema, steps, traces, usage, waits
+from everturn.store import (
+    calls,
+    code,
+    ending,
+    leftovers,
+    prompts,
+    pruning,
+    reading,
+    schema,
+    steps,
+    traces,
+    usage,
+    waits,
+)
 from everturn.store import room as rooms
 from everturn.store.address import Address, parse_address
 from everturn.store.columns import now
@@ -292,6 +305,20 @@ class Store:
         limit: turns per call. Returns how many events were deleted; call again until it is 0.
         """
         return await self._write(pruning.prune_events, older_than, limit)
+
+    # What nobody may be at work on any more
+
+    async def unfinished(self, older_than: float, after: str, limit: int) -> list[str]:
+        """Turns behind `after`, by request id, that are not over `older_than` seconds after they were submitted."""
+        return await self._read(leftovers.unfinished, older_than, after, limit)
+
+    async def old_drafts(self, older_than: float, after: str, limit: int) -> list[str]:
+        """Request ids behind `after` of messages that have waited for their turn for `older_than` seconds."""
+        return await self._read(leftovers.old_drafts, older_than, after, limit)
+
+    async def drop_drafts(self, request_ids: Sequence[str], older_than: float) -> None:
+        """Deletes the messages of these turns, except those that were sent again meanwhile."""
+        await self._write(leftovers.drop_drafts, request_ids, older_than)
 
     # Turn code
 

@@ -19,6 +19,7 @@ from everturn.activities.hook_points import HookPointActivities
 from everturn.activities.model_step import ModelStepActivities
 from everturn.activities.models.lanes import ModelLanes
 from everturn.activities.models.litellm_module import load_litellm
+from everturn.activities.reconciling import ReconcileActivities
 from everturn.activities.services import Services
 from everturn.activities.tool import ToolActivities
 from everturn.activities.tool_points import ToolPointActivities
@@ -33,7 +34,7 @@ from everturn.store.records import Room
 from everturn.store.room import room_of
 from everturn.store.store import Store
 from everturn.worker.limits import apply_limits, replace_default
-from everturn.workflows.turn import TurnWorkflow
+from everturn.worker.versioning import WORKFLOWS, apply_deployment, deployment_of
 
 logger = logging.getLogger("everturn.worker")
 
@@ -46,13 +47,15 @@ PRUNE_EVERY: Final = 600.0
 
 
 class EverturnPlugin(SimplePlugin):
-    """Adds the turn workflow and its activities to a `temporalio.worker.Worker`.
+    """Adds the workflows and activities of chat turns to a `temporalio.worker.Worker`.
 
     store: a URL, or an open Store (it stays open); default: EVERTURN_STORE, then sqlite:///everturn.db. create_store:
     make or upgrade its tables at start. lanes: how models are reached; default by the settings. Everything else about
     the worker is the caller's, and so are the client's data converter and codecs; only settings that cancelling and
     recovery depend on are changed where they have the SDK's default: the heartbeat throttle (1 s), the sticky timeout
     (2 s), the graceful shutdown timeout (30 s); and so are the limits of the settings (a tuner of the caller's wins).
+    With a build id, from the settings or the caller's own deployment_config, turns are pinned to the build that they
+    begin on.
 
     ready: set when the worker runs. Raises InvalidAgent at once, StoreUnavailable when the worker starts.
     """
@@ -69,6 +72,7 @@ class EverturnPlugin(SimplePlugin):
         self._settings = settings or settings_from()
         self._given = store if store is not None else self._settings.store or DEFAULT_STORE
         self._create_store = create_store
+        self._deployment = deployment_of(self._settings)
         self.ready = asyncio.Event()
         self._services = Services(
             AgentRegistry(agents),
@@ -77,7 +81,7 @@ class EverturnPlugin(SimplePlugin):
         )
         super().__init__(
             "everturn",
-            workflows=[TurnWorkflow],
+            workflows=WORKFLOWS,
             activities=activities_of(self._services, room_of(self._settings)),
             run_context=self._running,
         )
@@ -95,6 +99,7 @@ class EverturnPlugin(SimplePlugin):
         graceful = timedelta(seconds=self._settings.graceful_shutdown)
         replace_default(changed, "graceful_shutdown_timeout", timedelta(), graceful)
         apply_limits(changed, self._settings)
+        apply_deployment(changed, self._deployment)
         return cast(WorkerConfig, changed)
 
     @asynccontextmanager
@@ -149,6 +154,7 @@ def activities_of(services: Services, room: Room) -> Sequence[Callable[..., Any]
     """Every activity of a turn. room: how many turns may wait."""
     turn, hooks, ending = TurnActivities(services, room), HookPointActivities(services), EndingPointActivities(services)
     tool_points, waits = ToolPointActivities(services), WaitActivities(services)
+    reconciling = ReconcileActivities(services)
     return [
         turn.begin,
         turn.finish,
@@ -167,4 +173,7 @@ def activities_of(services: Services, room: Room) -> Sequence[Callable[..., Any]
         ending.on_chat_error,
         ending.on_chat_response,
         ending.on_turn_end,
+        reconciling.reconcile,
+        reconciling.sweep_drafts,
+        reconciling.find_lost,
     ]

@@ -1,4 +1,4 @@
-"""What an activity says about its failure, beside the message."""
+"""What an activity says about its failure, beside the message; and which failures of workflow code end a workflow."""
 
 from __future__ import annotations
 
@@ -6,7 +6,22 @@ from typing import Any
 
 from temporalio.exceptions import ActivityError, ApplicationError
 
+from everturn.errors import EverturnError
+
 OVERFLOW = "context_overflow"
+BUGS = (
+    ArithmeticError,
+    AssertionError,
+    AttributeError,
+    EverturnError,
+    LookupError,
+    NameError,
+    RuntimeError,
+    TypeError,
+    ValueError,
+)
+"""They end the workflow as failed instead of blocking its task. Not `Exception`: that includes the SDK's
+NondeterminismError, and a deploy that breaks replay would fail every running turn instead of waiting for a rollback."""
 
 
 def failure_facts(error: BaseException | None) -> dict[str, Any]:

@@ -97,6 +97,14 @@ turn behind a two-day approval keeps a short history."""
 CLIENT_TOOL_TIMEOUT: Final = timedelta(days=7)
 """How long a turn waits for its front end; as long as for a person."""
 
+PAGE_START_TO_CLOSE: Final = timedelta(minutes=5)
+"""A page of the reconciler asks Temporal at most once for each of its hundred rows."""
+PAGE_SCHEDULE_TO_CLOSE: Final = timedelta(minutes=15)
+PAGE_RETRY: Final = RetryPolicy(
+    initial_interval=timedelta(seconds=1), maximum_interval=timedelta(seconds=30), maximum_attempts=10
+)
+"""After that the run fails, and the schedule's next one begins anew."""
+
 TOOL_LOOP_CAP: Final = 3
 """Identical failing calls in a row after which the model is not going to find another way."""
 EMPTY_ANSWERS: Final = 2

@@ -19,35 +19,21 @@ from everturn.activities.payloads import (
     Denial,
     ErrorInput,
     FinishInput,
-    HookInput,
     Predecessor,
     TurnInput,
     TurnOutcome,
     Unstored,
 )
-from everturn.errors import EverturnError
 from everturn.search_attributes import STATUS
 from everturn.turns import TurnError
 from everturn.workflows.arrows import Arrows, Stopped
 from everturn.workflows.failing import failed_end, is_refused, unfinished
+from everturn.workflows.failures import BUGS
+from everturn.workflows.last_words import ask_to_show, tell_the_end
 from everturn.workflows.loop import Loop, LoopEnd
 from everturn.workflows.timeouts import QUEUE_CHECK_FIRST, QUEUE_CHECK_MAX
 from everturn.workflows.view import TurnView
 from everturn.workflows.waits import Waits
-
-BUGS = (
-    ArithmeticError,
-    AssertionError,
-    AttributeError,
-    EverturnError,
-    LookupError,
-    NameError,
-    RuntimeError,
-    TypeError,
-    ValueError,
-)
-"""They end the turn as failed instead of blocking its workflow task. Not `Exception`: that includes the SDK's
-NondeterminismError, and a deploy that breaks replay would fail every running turn instead of waiting for a rollback."""
 
 
 @workflow.defn(
@@ -285,28 +271,18 @@ class TurnWorkflow:
             turn=self._facts(),
         )
         cancelled_before = self._arrows.stopping
-        try:
-            shown = await self._arrows.on_chat_error(given)
-        except FailureError as error:
-            workflow.logger.warning("on_chat_error failed; the original error is shown", exc_info=error)
-            return end
+        shown = await ask_to_show(self._arrows, given)
         if self._arrows.stopping and not cancelled_before:
             return LoopEnd("aborted", "cancelled")
         return replace(end, error=shown)
 
     async def _afterwards(self, outcome: TurnOutcome) -> None:
         unstored = None if self._is_stored else Unstored(self._facts(), outcome)
-        for point, arrow in (
-            ("on_chat_response", self._arrows.on_chat_response),
-            ("on_turn_end", self._arrows.on_turn_end),
-        ):
-            names = self._points(point)
-            if names == [] or (point == "on_chat_response" and outcome.message_id is None):
-                continue
-            try:
-                await arrow(HookInput(self._turn.request_id, self._turn.agent, names, unstored=unstored))
-            except FailureError as error:
-                workflow.logger.warning("%s failed for good; the turn keeps its result", point, exc_info=error)
+        points = self._begun.points if self._begun else None
+        answered = outcome.message_id is not None
+        await tell_the_end(
+            self._arrows, self._turn.request_id, self._turn.agent, points, answered=answered, unstored=unstored
+        )
 
     def _points(self, point: str) -> list[str] | None:
         """The names of a point's hooks; None if the turn could not begin, so that its manifest is not known."""

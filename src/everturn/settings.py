@@ -69,6 +69,11 @@ class Settings(BaseSettings):
     max_unfinished_per_tenant: int = Field(
         default=10_000, ge=1, description="turns of a tenant that may be queued, running or waiting; more are refused"
     )
+    reconcile_every: float = Field(
+        default=60.0, ge=5, description="how often lost turns are looked for, by the schedule of `everturn setup`"
+    )
+    deployment_name: str | None = Field(default=None, description="worker deployment, for Temporal's worker versioning")
+    build_id: str | None = Field(default=None, description="build of a worker of that deployment; turns stay on theirs")
     connect_timeout: float = Field(
         default=8.0, gt=0, le=60, description="how long a client tries to reach Temporal or the store"
     )

@@ -99,11 +99,20 @@ def server(
 
 
 @app.command(rich_help_panel=_RUN)
-def setup(target: Target = None, namespace: Namespace = None, store: Store = None, debug: Debug = False) -> None:
-    """Create the store's tables and Temporal's search attributes; safe to repeat."""
+def setup(
+    target: Target = None,
+    namespace: Namespace = None,
+    task_queue: TaskQueue = None,
+    store: Store = None,
+    schedule: Annotated[
+        bool, typer.Option("--schedule/--no-schedule", help="let Temporal look for lost turns every minute")
+    ] = True,
+    debug: Debug = False,
+) -> None:
+    """Create the store's tables, Temporal's search attributes and its schedule; safe to repeat."""
     from everturn.worker.cli.setup import set_up
 
-    run(lambda: set_up(Places(target, namespace, None, store)), debug)
+    run(lambda: set_up(Places(target, namespace, task_queue, store), schedule=schedule), debug)
 
 
 @app.command(rich_help_panel=_RUN)

@@ -11,9 +11,7 @@ from importlib.metadata import version
 from pathlib import Path
 from typing import Final, Literal
 
-from temporalio.api.enums.v1 import TaskQueueType
-from temporalio.api.taskqueue.v1 import TaskQueue
-from temporalio.api.workflowservice.v1 import DescribeTaskQueueRequest, GetSystemInfoRequest
+from temporalio.api.workflowservice.v1 import GetSystemInfoRequest
 from temporalio.client import Client
 from temporalio.service import RPCError
 
@@ -28,7 +26,9 @@ from everturn.worker.cli.loading import load_agents
 from everturn.worker.cli.model_access import missing_key, missing_model_package, model_name
 from everturn.worker.cli.options import Places
 from everturn.worker.cli.running import DONE, TURN_FAILED, UNREACHABLE
+from everturn.worker.schedule import find_schedule, schedule_id, unpause
 from everturn.worker.server_command import find_binary
+from everturn.worker.versioning import pollers_of
 
 ROOMS: Final = ("activities", "client", "hooks", "store", "worker", "workflows")
 RPC_TIMEOUT = timedelta(seconds=5)
@@ -103,6 +103,7 @@ async def _temporal(settings: Settings) -> AsyncGenerator[Finding]:
         yield Finding("ok", "Temporal", where)
         yield await _attributes(client)
         yield await _workers(client, settings.task_queue)
+        yield await _schedule(client, settings.task_queue)
     except RPCError as error:
         yield Finding("FAIL", "Temporal", f"{place.target}: {error.message}", "see the server's log", UNREACHABLE)
 
@@ -115,19 +116,27 @@ async def _attributes(client: Client) -> Finding:
 
 
 async def _workers(client: Client, task_queue: str) -> Finding:
-    answer = await client.workflow_service.describe_task_queue(
-        DescribeTaskQueueRequest(
-            namespace=client.namespace,
-            task_queue=TaskQueue(name=task_queue),
-            task_queue_type=TaskQueueType.TASK_QUEUE_TYPE_WORKFLOW,
-        ),
-        timeout=RPC_TIMEOUT,
-    )
-    names = sorted({poller.identity for poller in answer.pollers})
-    if not names:
+    pollers = await pollers_of(client, task_queue)
+    if not pollers.identities:
         fact, advice = f"none polls task queue {task_queue}", "start one: everturn worker MODULE"
         return Finding("WARN", "workers", fact, advice)
-    return Finding("ok", "workers", f"{len(names)} on task queue {task_queue}: {', '.join(names)}")
+    if wrong := pollers.missing:
+        what, advice = wrong
+        return Finding("FAIL", "workers", f"{what}: new turns wait", advice, TURN_FAILED)
+    builds = f", builds {', '.join(build for _, build in pollers.builds)}" if pollers.builds else ""
+    fact = f"{len(pollers.identities)} on task queue {task_queue}: {', '.join(pollers.identities)}{builds}"
+    return Finding("ok", "workers", fact)
+
+
+async def _schedule(client: Client, task_queue: str) -> Finding:
+    found = await find_schedule(client, task_queue)
+    name = schedule_id(task_queue)
+    if found is None:
+        return Finding("WARN", "lost turns", f"no schedule {name} looks for them", "run everturn setup")
+    if found.schedule.state.paused:
+        return Finding("WARN", "lost turns", f"the schedule {name} is paused", f"run {unpause(name)}")
+    every = ", ".join(f"{spec.every.total_seconds():g} s" for spec in found.schedule.spec.intervals)
+    return Finding("ok", "lost turns", f"looked for every {every} by the schedule {name}")
 
 
 async def _store(settings: Settings) -> Finding:
