@@ -13,6 +13,7 @@ logger = logging.getLogger("everturn.events")
 
 REQUEST_FAILED: Final = "chat:request:failed"
 STREAM_STALLED: Final = "chat:stream:stalled"
+LOOP_STALLED: Final = "worker:loop:stalled"
 
 
 def emit(event: str, **facts: object) -> None:

@@ -49,6 +49,11 @@ class RunningWork:
         self._flags: dict[str, list[CancelFlag]] = {}
         self._interrupted: OrderedDict[str, None] = OrderedDict()
 
+    @property
+    def turns(self) -> int:
+        """How many turns have a step or a tool running here."""
+        return len(self._flags)
+
     @contextmanager
     def enter(self, request_id: str) -> Generator[CancelFlag]:
         """The flag that `interrupt` sets while the block runs, or has set for this turn before it."""

@@ -125,6 +125,10 @@ class Store:
         """Creates or upgrades the tables; safe to repeat, and from several processes at once."""
         await self._transactions.write(partial(migrated, address=self._address))
 
+    async def check(self) -> None:
+        """Raises StoreUnavailable if the database cannot be used now."""
+        await self._read(check_revision, self._address)
+
     async def revision(self) -> str | None:
         """The schema's revision."""
         return await self._read(schema.revision)

@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import AsyncGenerator, Callable, Iterable, Sequence
+from collections.abc import AsyncGenerator, Awaitable, Callable, Iterable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import asynccontextmanager
 from datetime import timedelta
 from typing import Any, Final, cast
 
 from temporalio.plugin import SimplePlugin
-from temporalio.worker import WorkerConfig
+from temporalio.worker import Worker, WorkerConfig
 
 from everturn.activities.compaction import CompactActivities
 from everturn.activities.ending_points import EndingPointActivities
@@ -20,6 +20,7 @@ from everturn.activities.model_step import ModelStepActivities
 from everturn.activities.models.lanes import ModelLanes
 from everturn.activities.models.litellm_module import load_litellm
 from everturn.activities.reconciling import ReconcileActivities
+from everturn.activities.pulse import Pulse, PulseInterceptor
 from everturn.activities.services import Services
 from everturn.activities.tool import ToolActivities
 from everturn.activities.tool_points import ToolPointActivities
@@ -34,6 +35,7 @@ from everturn.store.records import Room
 from everturn.store.room import room_of
 from everturn.store.store import Store
 from everturn.worker.limits import apply_limits, replace_default
+from everturn.worker.watch import LoopWatch
 from everturn.worker.versioning import WORKFLOWS, apply_deployment, deployment_of
 
 logger = logging.getLogger("everturn.worker")
@@ -74,6 +76,9 @@ class EverturnPlugin(SimplePlugin):
         self._create_store = create_store
         self._deployment = deployment_of(self._settings)
         self.ready = asyncio.Event()
+        self._store: Store | None = None
+        self._pulse = Pulse()
+        self._watch: LoopWatch | None = None
         self._services = Services(
             AgentRegistry(agents),
             lanes or ModelLanes(self._settings.model_lane),
@@ -84,7 +89,36 @@ class EverturnPlugin(SimplePlugin):
             workflows=WORKFLOWS,
             activities=activities_of(self._services, room_of(self._settings)),
             run_context=self._running,
+            interceptors=[PulseInterceptor(self._pulse)],
         )
+
+    @property
+    def store(self) -> Store | None:
+        """The worker's store while it is open."""
+        return self._store
+
+    @property
+    def running_turns(self) -> int:
+        """Turns that have a step or a tool running in this process."""
+        return self._services.running.turns
+
+    @property
+    def stalls(self) -> int:
+        """How often the event loop stood still for more than 200 ms since the worker runs."""
+        return self._watch.stalls if self._watch else 0
+
+    @property
+    def longest_stall_ms(self) -> int:
+        return self._watch.longest_ms if self._watch else 0
+
+    async def run_worker(self, worker: Worker, next: Callable[[Worker], Awaitable[None]]) -> None:  # noqa: A002
+        """See base class."""
+        watch = self._watch = LoopWatch(worker, self._pulse)
+        watch.start()
+        try:
+            await super().run_worker(worker, next)
+        finally:
+            watch.stop()
 
     def configure_worker(self, config: WorkerConfig) -> WorkerConfig:
         """See base class."""
@@ -115,7 +149,7 @@ class EverturnPlugin(SimplePlugin):
                 timeout=self._settings.store_timeout,
                 connections=self._settings.store_connections,
             )
-        store = opened or cast(Store, self._given)
+        store = self._store = opened or cast(Store, self._given)
         self._services.use_store(store)
         self.ready.set()
         background = [asyncio.ensure_future(self._warm_up()), asyncio.ensure_future(self._prune(store))]
@@ -126,6 +160,7 @@ class EverturnPlugin(SimplePlugin):
                 task.cancel()
             await asyncio.gather(*background, return_exceptions=True)
             self._services.use_store(None)
+            self._store = None
             await self._services.lanes.close()
             self._services.threads.shutdown(wait=False, cancel_futures=True)
             if opened is not None:

@@ -6,6 +6,7 @@ import asyncio
 import logging
 import signal
 from collections.abc import Iterable
+from contextlib import AbstractAsyncContextManager, nullcontext
 from typing import Any
 
 from temporalio.client import Client
@@ -14,9 +15,11 @@ from temporalio.worker import Worker
 
 from everturn.connection import connect_temporal, place_of
 from everturn.hooks.agent import Agent
-from everturn.settings import settings_from
+from everturn.settings import Settings, settings_from
 from everturn.store.store import Store
+from everturn.worker.health import HealthServer
 from everturn.worker.plugin import EverturnPlugin
+from everturn.worker.vitals import Vitals
 
 logger = logging.getLogger("everturn.worker")
 
@@ -31,25 +34,38 @@ async def run_worker(
     store: str | Store | None = None,
     data_converter: DataConverter | None = None,
     create_store: bool = False,
+    settings: Settings | None = None,
     started: asyncio.Event | None = None,
     stop: asyncio.Event | None = None,
 ) -> None:
     """Runs turns until SIGTERM or SIGINT (with `stop`: until it is set), then hands running steps over and returns.
 
-    What is not given comes from EVERTURN_… environment variables, then Temporal's own, then the defaults. started: set
-    when the worker polls. Raises InvalidAgent, TemporalUnavailable or StoreUnavailable.
+    What is not given comes from `settings`, if given, otherwise from EVERTURN_… environment variables, then Temporal's
+    own, then the defaults. started: set when the worker polls. With `health_port` in the settings, /healthz and /readyz
+    answer there. Raises InvalidAgent, TemporalUnavailable or StoreUnavailable.
     """
-    settings = settings_from(target=target, namespace=namespace, task_queue=task_queue)
+    given = {"target": target, "namespace": namespace, "task_queue": task_queue}
+    if settings is None:
+        settings = settings_from(**given)
+    else:
+        settings = settings.model_copy(update={name: value for name, value in given.items() if value is not None})
     plugin = EverturnPlugin(agents, store, settings=settings, create_store=create_store)
     temporal = client or await connect_temporal(settings, data_converter=data_converter)
     worker = Worker(temporal, task_queue=settings.task_queue, plugins=[plugin])
     stopping = stop or asyncio.Event()
     if stop is None:
         _on_signals(stopping)
+    async with _health(settings, Vitals(plugin, worker, temporal, stopping)):
+        await _run(worker, plugin, settings, stopping, started)
+
+
+async def _run(
+    worker: Worker, plugin: EverturnPlugin, settings: Settings, stopping: asyncio.Event, started: asyncio.Event | None
+) -> None:
     running = asyncio.ensure_future(worker.run())
     await _first(running, plugin.ready)
     if not running.done():
-        logger.info("worker polls task queue %r at %s", settings.task_queue, place_of(temporal).target)
+        logger.info("worker polls task queue %r at %s", settings.task_queue, place_of(worker.client).target)
         if started is not None:
             started.set()
         await _first(running, stopping)
@@ -57,6 +73,13 @@ async def run_worker(
         logger.info("worker drains: running steps have %g s", settings.graceful_shutdown)
         await worker.shutdown()
     await running
+
+
+def _health(settings: Settings, vitals: Vitals) -> AbstractAsyncContextManager[object]:
+    if settings.health_port is None:
+        return nullcontext()
+    probes = {"/healthz": vitals.alive, "/readyz": vitals.ready}
+    return HealthServer(settings.health_host, settings.health_port, probes)
 
 
 async def _first(running: asyncio.Future[None], event: asyncio.Event) -> None:

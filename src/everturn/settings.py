@@ -74,6 +74,10 @@ class Settings(BaseSettings):
     )
     deployment_name: str | None = Field(default=None, description="worker deployment, for Temporal's worker versioning")
     build_id: str | None = Field(default=None, description="build of a worker of that deployment; turns stay on theirs")
+    health_port: int | None = Field(
+        default=None, ge=0, le=65535, description="port of a worker's health endpoint, 0 for any; default: none"
+    )
+    health_host: str = Field(default="127.0.0.1", min_length=1, description="address that the endpoint listens at")
     connect_timeout: float = Field(
         default=8.0, gt=0, le=60, description="how long a client tries to reach Temporal or the store"
     )

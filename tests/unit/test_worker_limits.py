@@ -9,6 +9,7 @@ from temporalio.worker import PollerBehaviorAutoscaling, PollerBehaviorSimpleMax
 
 from everturn.errors import BadInput
 from everturn.settings import Settings, settings_from
+from everturn.worker.cli.options import Places, WorkerOptions
 from everturn.worker.limits import apply_limits
 
 
@@ -43,6 +44,17 @@ def test_a_tuner_of_the_callers_takes_the_place_of_the_limits_that_it_decides() 
 
 def test_pollers_can_be_left_to_the_sdk() -> None:
     assert isinstance(applied({}, pollers="auto")["activity_task_poller_behavior"], PollerBehaviorAutoscaling)
+
+
+def test_the_command_lines_options_become_settings_here_and_in_a_process_that_it_starts() -> None:
+    options = WorkerOptions(max_concurrent_activities=7, pollers="auto", health_port=0)
+    settings = Places().settings(options.given)
+    assert (settings.max_concurrent_activities, settings.pollers, settings.health_port) == (7, "auto", 0)
+    assert options.environment == {
+        "EVERTURN_MAX_CONCURRENT_ACTIVITIES": "7",
+        "EVERTURN_POLLERS": "auto",
+        "EVERTURN_HEALTH_PORT": "0",
+    }
 
 
 @pytest.mark.parametrize(

@@ -13,12 +13,20 @@ from everturn.worker.cli.options import (
     Agents,
     AsJson,
     Debug,
+    HealthHost,
+    HealthPort,
+    MaxActivities,
+    MaxCachedWorkflows,
+    MaxLocalActivities,
+    MaxWorkflowTasks,
     Namespace,
     Places,
+    Pollers,
     RequestId,
     Store,
     Target,
     TaskQueue,
+    WorkerOptions,
 )
 from everturn.worker.cli.running import DONE, INTERRUPTED, complain, complain_of_a_bug, run
 
@@ -140,12 +148,23 @@ def worker(
     task_queue: TaskQueue = None,
     store: Store = None,
     reload: Annotated[bool, typer.Option("--reload", help="restart when a Python file changes")] = False,
+    health_port: HealthPort = None,
+    health_host: HealthHost = None,
+    max_activities: MaxActivities = None,
+    max_local_activities: MaxLocalActivities = None,
+    max_workflow_tasks: MaxWorkflowTasks = None,
+    max_cached_workflows: MaxCachedWorkflows = None,
+    pollers: Pollers = None,
     debug: Debug = False,
 ) -> None:
     """Run the turns of your agents until SIGTERM, which drains."""
     from everturn.worker.cli.workers import work, work_and_reload
 
-    run(lambda: (work_and_reload if reload else work)(agents, Places(target, namespace, task_queue, store)), debug)
+    options = WorkerOptions(
+        max_activities, max_local_activities, max_workflow_tasks, max_cached_workflows, pollers, health_port, health_host
+    )
+    places = Places(target, namespace, task_queue, store)
+    run(lambda: (work_and_reload if reload else work)(agents, places, options), debug)
 
 
 @app.command(rich_help_panel=_TURNS)

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
@@ -11,6 +12,7 @@ if TYPE_CHECKING:
     from everturn.settings import Settings
 
 _PLACES = "Where things are"
+_LIMITS = "How much at once"
 
 Target = Annotated[
     str | None,
@@ -43,6 +45,93 @@ Agents = Annotated[
 ]
 
 
+MaxActivities = Annotated[
+    int | None,
+    typer.Option(
+        min=1,
+        help="model steps and tools [200]",
+        envvar="EVERTURN_MAX_CONCURRENT_ACTIVITIES",
+        rich_help_panel=_LIMITS,
+        show_default=False,
+    ),
+]
+MaxLocalActivities = Annotated[
+    int | None,
+    typer.Option(
+        min=1,
+        help="store work and hooks [200]",
+        envvar="EVERTURN_MAX_CONCURRENT_LOCAL_ACTIVITIES",
+        rich_help_panel=_LIMITS,
+        show_default=False,
+    ),
+]
+MaxWorkflowTasks = Annotated[
+    int | None,
+    typer.Option(
+        min=2,
+        help="turns whose workflow code runs [100]",
+        envvar="EVERTURN_MAX_CONCURRENT_WORKFLOW_TASKS",
+        rich_help_panel=_LIMITS,
+        show_default=False,
+    ),
+]
+MaxCachedWorkflows = Annotated[
+    int | None,
+    typer.Option(
+        min=1,
+        help="turns kept in memory [1000]",
+        envvar="EVERTURN_MAX_CACHED_WORKFLOWS",
+        rich_help_panel=_LIMITS,
+        show_default=False,
+    ),
+]
+Pollers = Annotated[
+    str | None,
+    typer.Option(
+        help="open requests for work, or auto [5]",
+        envvar="EVERTURN_POLLERS",
+        rich_help_panel=_LIMITS,
+        show_default=False,
+    ),
+]
+HealthPort = Annotated[
+    int | None,
+    typer.Option(
+        min=0,
+        max=65535,
+        help="serve /healthz and /readyz; 0: any free port",
+        envvar="EVERTURN_HEALTH_PORT",
+        show_default=False,
+    ),
+]
+HealthHost = Annotated[
+    str | None,
+    typer.Option(help="where to serve them [127.0.0.1]", envvar="EVERTURN_HEALTH_HOST", show_default=False),
+]
+
+
+@dataclass(frozen=True, slots=True)
+class WorkerOptions:
+    """What `everturn worker` was given beside places; None leaves it to the environment and the defaults."""
+
+    max_concurrent_activities: int | None = None
+    max_concurrent_local_activities: int | None = None
+    max_concurrent_workflow_tasks: int | None = None
+    max_cached_workflows: int | None = None
+    pollers: str | None = None
+    health_port: int | None = None
+    health_host: str | None = None
+
+    @property
+    def given(self) -> dict[str, Any]:
+        return {name: value for name, value in asdict(self).items() if value is not None}
+
+    @property
+    def environment(self) -> dict[str, str]:
+        """The same for a process that we start."""
+        return {f"EVERTURN_{name.upper()}": str(value) for name, value in self.given.items()}
+
+
 @dataclass(frozen=True, slots=True)
 class Places:
     """Where Temporal and the store are, as given; None leaves it to the environment and the defaults."""
@@ -69,9 +158,10 @@ class Places:
         """The same for a process that we start."""
         return {f"EVERTURN_{name.upper()}": value for name, value in self.given.items()}
 
-    def settings(self) -> Settings:
-        """The command line's settings, which always name a store; raises BadInput for a value that cannot be used."""
+    def settings(self, more: Mapping[str, Any] | None = None) -> Settings:
+        """The command line's settings, which always name a store; `more` are others that were given. Raises BadInput for
+        a value that cannot be used."""
         from everturn.settings import DEFAULT_STORE, settings_from
 
-        settings = settings_from(**self.given)
+        settings = settings_from(**self.given, **(more or {}))
         return settings if settings.store else settings.model_copy(update={"store": DEFAULT_STORE})

@@ -14,38 +14,32 @@ from everturn.modules import module_path
 from everturn.worker.child import end_child, spawn_child
 from everturn.worker.cli.interrupts import stop_requested
 from everturn.worker.cli.loading import load_agents
-from everturn.worker.cli.options import Places
+from everturn.worker.cli.options import Places, WorkerOptions
 from everturn.worker.cli.running import DONE
 
 RESTART_PATIENCE = 10.0  # long enough to hand running steps over; a developer waits for the new code
 LOG_FORMAT = "%(asctime)s %(levelname)s %(name)s: %(message)s"
 
 
-async def work(specs: Sequence[str], places: Places) -> int:
+async def work(specs: Sequence[str], places: Places, options: WorkerOptions) -> int:
     """Runs a worker until SIGINT or SIGTERM, then lets running steps go on or hands them over."""
     from everturn.worker.run import run_worker
 
     logging.basicConfig(level=logging.INFO, format=LOG_FORMAT, stream=sys.stderr)
     agents = load_agents(specs)
-    settings = places.settings()
-    await run_worker(
-        agents=agents,
-        target=settings.target,
-        namespace=settings.namespace,
-        task_queue=settings.task_queue,
-        store=settings.store,
-    )
+    settings = places.settings(options.given)
+    await run_worker(agents=agents, settings=settings, store=settings.store)
     return DONE
 
 
-async def work_and_reload(specs: Sequence[str], places: Places) -> int:
+async def work_and_reload(specs: Sequence[str], places: Places, options: WorkerOptions) -> int:
     """Keeps a worker process on the newest code: a change of a Python file beside the modules restarts it.
 
     A worker that ends by itself, for a syntax error say, is started again after the next change.
     """
     folders = watched_folders(specs)
     arguments = ["-m", "everturn.worker", "worker", *specs]
-    environment = {**os.environ, **places.environment}
+    environment = {**os.environ, **places.environment, **options.environment}
     async with stop_requested() as stop:
         changes = _changes(folders, stop)
         while not stop.is_set():

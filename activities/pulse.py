@@ -1,0 +1,60 @@
+"""Which activities run in this process under a heartbeat timeout: somebody else has to beat for them when the event
+loop is stuck.
+"""
+
+from __future__ import annotations
+
+import threading
+from typing import Any
+
+from temporalio import activity
+from temporalio.worker import ActivityInboundInterceptor, ExecuteActivityInput, Interceptor
+
+
+class Pulse:
+    """Their task tokens; from any thread."""
+
+    def __init__(self) -> None:
+        self._lock = threading.Lock()
+        self._tokens: set[bytes] = set()
+
+    @property
+    def tokens(self) -> list[bytes]:
+        with self._lock:
+            return list(self._tokens)
+
+    def begin(self, token: bytes) -> None:
+        with self._lock:
+            self._tokens.add(token)
+
+    def end(self, token: bytes) -> None:
+        with self._lock:
+            self._tokens.discard(token)
+
+
+class PulseInterceptor(Interceptor):
+    """Keeps a worker's pulse."""
+
+    def __init__(self, pulse: Pulse) -> None:
+        self._pulse = pulse
+
+    def intercept_activity(self, next: ActivityInboundInterceptor) -> ActivityInboundInterceptor:  # noqa: A002
+        """See base class."""
+        return _Felt(next, self._pulse)
+
+
+class _Felt(ActivityInboundInterceptor):
+    def __init__(self, inner: ActivityInboundInterceptor, pulse: Pulse) -> None:
+        super().__init__(inner)
+        self._pulse = pulse
+
+    async def execute_activity(self, input: ExecuteActivityInput) -> Any:  # noqa: A002 - the name in the base class
+        """See base class."""
+        info = activity.info()
+        if info.is_local or info.heartbeat_timeout is None:
+            return await super().execute_activity(input)
+        self._pulse.begin(info.task_token)
+        try:
+            return await super().execute_activity(input)
+        finally:
+            self._pulse.end(info.task_token)
