@@ -19,8 +19,8 @@ from everturn.activities.hook_points import HookPointActivities
 from everturn.activities.model_step import ModelStepActivities
 from everturn.activities.models.lanes import ModelLanes
 from everturn.activities.models.litellm_module import load_litellm
-from everturn.activities.reconciling import ReconcileActivities
 from everturn.activities.pulse import Pulse, PulseInterceptor
+from everturn.activities.reconciling import ReconcileActivities
 from everturn.activities.services import Services
 from everturn.activities.tool import ToolActivities
 from everturn.activities.tool_points import ToolPointActivities
@@ -35,8 +35,8 @@ from everturn.store.records import Room
 from everturn.store.room import room_of
 from everturn.store.store import Store
 from everturn.worker.limits import apply_limits, replace_default
-from everturn.worker.watch import LoopWatch
 from everturn.worker.versioning import WORKFLOWS, apply_deployment, deployment_of
+from everturn.worker.watch import LoopWatch
 
 logger = logging.getLogger("everturn.worker")
 

@@ -69,15 +69,15 @@ class Settings(BaseSettings):
     max_unfinished_per_tenant: int = Field(
         default=10_000, ge=1, description="turns of a tenant that may be queued, running or waiting; more are refused"
     )
+    health_port: int | None = Field(
+        default=None, ge=0, le=65535, description="port of a worker's health endpoint, 0 for any; default: none"
+    )
+    health_host: str = Field(default="127.0.0.1", min_length=1, description="address that the endpoint listens at")
     reconcile_every: float = Field(
         default=60.0, ge=5, description="how often lost turns are looked for, by the schedule of `everturn setup`"
     )
     deployment_name: str | None = Field(default=None, description="worker deployment, for Temporal's worker versioning")
     build_id: str | None = Field(default=None, description="build of a worker of that deployment; turns stay on theirs")
-    health_port: int | None = Field(
-        default=None, ge=0, le=65535, description="port of a worker's health endpoint, 0 for any; default: none"
-    )
-    health_host: str = Field(default="127.0.0.1", min_length=1, description="address that the endpoint listens at")
     connect_timeout: float = Field(
         default=8.0, gt=0, le=60, description="how long a client tries to reach Temporal or the store"
     )

@@ -161,7 +161,13 @@ def worker(
     from everturn.worker.cli.workers import work, work_and_reload
 
     options = WorkerOptions(
-        max_activities, max_local_activities, max_workflow_tasks, max_cached_workflows, pollers, health_port, health_host
+        max_activities,
+        max_local_activities,
+        max_workflow_tasks,
+        max_cached_workflows,
+        pollers,
+        health_port,
+        health_host,
     )
     places = Places(target, namespace, task_queue, store)
     run(lambda: (work_and_reload if reload else work)(agents, places, options), debug)

@@ -159,8 +159,10 @@ class Places:
         return {f"EVERTURN_{name.upper()}": value for name, value in self.given.items()}
 
     def settings(self, more: Mapping[str, Any] | None = None) -> Settings:
-        """The command line's settings, which always name a store; `more` are others that were given. Raises BadInput for
-        a value that cannot be used."""
+        """The command line's settings, which always name a store; `more` are others that were given.
+
+        Raises BadInput for a value that cannot be used.
+        """
         from everturn.settings import DEFAULT_STORE, settings_from
 
         settings = settings_from(**self.given, **(more or {}))
