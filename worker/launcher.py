@@ -25,16 +25,17 @@ PARENT_IS_GONE = 75
 def main(arguments: list[str]) -> int:
     parent, program = int(arguments[0]), arguments[1:]
     if platform.system() == "Linux":
-        _die_with(parent)
+        die_with(parent, signal.SIGKILL)
         os.execv(program[0], program)  # noqa: S606 - no shell is wanted
     return _supervise(program)
 
 
-def _die_with(parent: int) -> None:
+def die_with(parent: int, number: signal.Signals) -> None:
+    """The kernel shall send this process the signal when its parent is gone (Linux)."""
     import ctypes
 
     libc = ctypes.CDLL(None, use_errno=True)
-    if libc.prctl(PR_SET_PDEATHSIG, signal.SIGKILL, 0, 0, 0) != 0:
+    if libc.prctl(PR_SET_PDEATHSIG, number, 0, 0, 0) != 0:
         raise OSError(ctypes.get_errno(), "prctl(PR_SET_PDEATHSIG) failed")
     if os.getppid() != parent:  # it died before the kernel was told to watch it
         sys.exit(PARENT_IS_GONE)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import logging
 import os
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 
 from everturn.activities.models.direct.endpoints import endpoint_of
@@ -76,7 +76,7 @@ class ModelLanes:
 
     async def warm_up(self, models: Iterable[Model]) -> None:
         """Does the slow part of the first calls of these models ahead of them, and nothing that they do not need."""
-        wanted = {model.name: _need(model, self._http(model.lane) is self._direct) for model in models}
+        wanted = self._wanted(models)
         needs = set(wanted.values())
         if "direct" in needs:
             await self._direct.warm_up()
@@ -85,8 +85,17 @@ class ModelLanes:
             await self._load_local_model()
         if "litellm" in needs:
             await self._litellm.warm_up()
-        elif any(priced_by_litellm_only(name) for name, need in wanted.items() if need == "direct"):
+        elif _prices_need_litellm(wanted):
             await asyncio.to_thread(load_litellm)
+
+    def preload(self, models: Iterable[Model]) -> None:
+        """The imports of `warm_up`, in this thread and without an event loop: before a process is forked."""
+        wanted = self._wanted(models)
+        if "litellm" in wanted.values() or _prices_need_litellm(wanted):
+            load_litellm()
+        if "direct" in wanted.values():
+            self._direct.preload()
+            load_prices()
 
     async def close(self) -> None:
         """Ends all connections, then the servers of the built-in models."""
@@ -97,6 +106,9 @@ class ModelLanes:
             server, self._demo = self._demo, None
             if server is not None:
                 await server.stop()
+
+    def _wanted(self, models: Iterable[Model]) -> dict[str, str]:
+        return {model.name: _need(model, self._http(model.lane) is self._direct) for model in models}
 
     def _http(self, lane: Lane | None) -> ModelLane:
         return self._litellm if (lane or self._lane) == "litellm" else self._direct
@@ -112,6 +124,10 @@ class ModelLanes:
             if self._demo is None:
                 self._demo = await ScriptedModelServer(log_size=_DEMO_LOG_SIZE).start()
             return self._demo.base_url
+
+
+def _prices_need_litellm(wanted: Mapping[str, str]) -> bool:
+    return any(priced_by_litellm_only(name) for name, need in wanted.items() if need == "direct")
 
 
 def _need(model: Model, direct: bool) -> str:

@@ -54,6 +54,7 @@ class Settings(BaseSettings):
     store_timeout: float = Field(
         default=8.0, gt=0, le=60, description="how long a worker's reads wait for the database or a free connection"
     )
+    processes: int = Field(default=1, ge=1, le=256, description="processes of one `everturn worker` command")
     graceful_shutdown: float = Field(
         default=30.0, ge=0, description="how long a stopping worker lets running steps go on"
     )

@@ -22,13 +22,14 @@ from everturn.worker.cli.options import (
     Namespace,
     Places,
     Pollers,
+    Processes,
     RequestId,
     Store,
     Target,
     TaskQueue,
     WorkerOptions,
 )
-from everturn.worker.cli.running import DONE, INTERRUPTED, complain, complain_of_a_bug, run
+from everturn.worker.cli.running import DONE, INTERRUPTED, complain, complain_of_a_bug, run, run_without_loop
 
 app = typer.Typer(
     name="everturn",
@@ -147,6 +148,7 @@ def worker(
     namespace: Namespace = None,
     task_queue: TaskQueue = None,
     store: Store = None,
+    processes: Processes = None,
     reload: Annotated[bool, typer.Option("--reload", help="restart when a Python file changes")] = False,
     health_port: HealthPort = None,
     health_host: HealthHost = None,
@@ -168,8 +170,13 @@ def worker(
         pollers,
         health_port,
         health_host,
+        processes,
     )
     places = Places(target, namespace, task_queue, store)
+    if (processes or 1) > 1 and not reload:
+        from everturn.worker.cli.several import work_in_processes
+
+        run_without_loop(lambda: work_in_processes(agents, places, options, debug), debug)
     run(lambda: (work_and_reload if reload else work)(agents, places, options), debug)
 
 

@@ -94,12 +94,22 @@ Pollers = Annotated[
         show_default=False,
     ),
 ]
+Processes = Annotated[
+    int | None,
+    typer.Option(
+        min=1,
+        max=256,
+        help="worker processes under one parent, which replaces those that die [1]",
+        envvar="EVERTURN_PROCESSES",
+        show_default=False,
+    ),
+]
 HealthPort = Annotated[
     int | None,
     typer.Option(
         min=0,
         max=65535,
-        help="serve /healthz and /readyz; 0: any free port",
+        help="serve /healthz and /readyz, each process on the next port; 0: any free one",
         envvar="EVERTURN_HEALTH_PORT",
         show_default=False,
     ),
@@ -121,6 +131,7 @@ class WorkerOptions:
     pollers: str | None = None
     health_port: int | None = None
     health_host: str | None = None
+    processes: int | None = None
 
     @property
     def given(self) -> dict[str, Any]:

@@ -18,10 +18,20 @@ INTERRUPTED, TERMINATED = 130, 143  # 128 + the signal's number, as shells repor
 
 def run(command: Callable[[], Coroutine[Any, Any, int]], debug: bool) -> None:
     """Runs `command` in an event loop and ends the command line with the exit code that it returns."""
+    raise typer.Exit(outcome(lambda: asyncio.run(_until_terminated(command)), debug))
+
+
+def run_without_loop(command: Callable[[], int], debug: bool) -> None:
+    """The same for a command that starts processes, which must not be forked from within an event loop."""
+    raise typer.Exit(outcome(command, debug))
+
+
+def outcome(command: Callable[[], int], debug: bool) -> int:
+    """The exit code of a command, also of one that failed: then it has said so in one line."""
     from everturn.errors import EverturnError
 
     try:
-        code = asyncio.run(_until_terminated(command))
+        return command()
     except EverturnError as error:
         code = error.exit_code
         complain(str(error), error if debug else None)
@@ -33,7 +43,7 @@ def run(command: Callable[[], Coroutine[Any, Any, int]], debug: bool) -> None:
         code = DONE
     except Exception as error:  # a bug of ours must be one line, too
         code = complain_of_a_bug(error, debug)
-    raise typer.Exit(code)
+    return code
 
 
 def complain(message: str, error: BaseException | None = None) -> None:

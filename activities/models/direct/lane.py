@@ -41,7 +41,11 @@ class OpenAILane:
 
     async def warm_up(self) -> None:
         """Imports the HTTP client in a thread."""
-        await asyncio.to_thread(__import__, "aiohttp")
+        await asyncio.to_thread(self.preload)
+
+    def preload(self) -> None:
+        """Imports the HTTP client."""
+        __import__("aiohttp")
 
     async def close(self) -> None:
         """Closes the connections."""
