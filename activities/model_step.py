@@ -60,7 +60,7 @@ class ModelStepActivities(Activities):
             raise _superseded()
         material = await self._store.load_prompt(given.request_id)
         try:
-            settings = step_settings(agent, material.turn.config, given.step, opening.fallback)
+            settings = step_settings(agent, material.turn.config, given.step, opening.fallback, opening.chosen)
             if opening.stored is not None:
                 return self._done(given, opening.stored, settings)
         except UnresolvedReference as error:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Any, Final
 
@@ -20,11 +21,13 @@ STEP_INDEX_KEY: Final = "step_index"
 
 @dataclass(frozen=True, slots=True)
 class StepSettings:
-    """has_fallback: another model follows if this one is given up. messages: what the model sees instead of the
+    """has_fallback: another model follows if this one is given up. tried: the models asked in this step, this one last.
+    messages: what the model sees instead of the
     transcript, None for the transcript. whole: they stand for the steps of the turn too. Timeouts are seconds."""
 
     model: Model
     has_fallback: bool
+    tried: tuple[str, ...]
     system: str
     messages: list[JsonDict] | None
     whole: bool
@@ -56,18 +59,23 @@ def step_config(config: JsonDict, step: int) -> StepConfig:
     return StepConfig.model_validate(config.get(STEP_KEY, {}))
 
 
-def step_settings(agent: RegisteredAgent, config: JsonDict, step: int, fallback: int = 0) -> StepSettings:
-    """Raises UnresolvedReference on a worker that lacks one of the turn's tools."""
+def step_settings(
+    agent: RegisteredAgent, config: JsonDict, step: int, fallback: int = 0, chosen: Sequence[str] = ()
+) -> StepSettings:
+    """fallback, chosen: as of the step's Opening. Raises UnresolvedReference on a worker that lacks one of the turn's
+    tools."""
     author, turn, now = agent.agent, turn_config(config), step_config(config, step)
 
     def first(*values: Any) -> Any:
         return next((value for value in values if value is not None), None)
 
     models = _models(agent, first(now.model, turn.model))
-    model = models[min(fallback, len(models) - 1)]
+    asked = [*models[: fallback + 1], *(_model_named(agent, name) for name in chosen)]
+    model = asked[-1]
     return StepSettings(
         model=model,
         has_fallback=fallback + 1 < len(models),
+        tried=tuple(model.name for model in asked),
         system=first(now.system, turn.system, author.system) or "",
         messages=first(now.messages, turn.messages),
         whole=now.messages is not None,
@@ -96,10 +104,18 @@ def model_allowed(agent: RegisteredAgent, name: str) -> bool:
 
 
 def _models(agent: RegisteredAgent, name: str | None) -> list[Model]:
-    """The model and those to follow it. Address, key, headers and fallbacks of the agent belong to the agent's own
-    model; another one that a hook named brings its provider's defaults."""
+    """The model and those to follow it: the agent's fallbacks belong to its own model."""
     if name is not None and name != agent.model.name:
-        return [Model(name)]
+        return [_model_named(agent, name)]
+    return _own_models(agent)
+
+
+def _model_named(agent: RegisteredAgent, name: str) -> Model:
+    """A model that a hook named: with the address, key and headers that the agent has for it, or its provider's."""
+    return next((model for model in _own_models(agent) if model.name == name), Model(name))
+
+
+def _own_models(agent: RegisteredAgent) -> list[Model]:
     return [agent.model, *(m if isinstance(m, Model) else Model(m) for m in agent.model.fallbacks)]
 
 

@@ -295,7 +295,8 @@ class ToolCallResultContext(HookContext):
 
 
 class ChatErrorContext(HookContext):
-    """For `on_chat_error` and `classify_chat_error`. stage: parse, persist, turn, stream, recovery or transcript.
+    """For `on_chat_error` and `classify_chat_error`. tried: for the latter, the models that were asked in this step,
+    the one that failed last. stage: parse, persist, turn, stream, recovery or transcript.
     messages_persisted: the user message is stored."""
 
     def __init__(
@@ -306,9 +307,11 @@ class ChatErrorContext(HookContext):
         stage: str,
         messages_persisted: bool,
         classification: str | None,
+        tried: Sequence[str] = (),
     ) -> None:
         super().__init__(ref, log)
         self.stage, self.messages_persisted, self.classification = stage, messages_persisted, classification
+        self.tried = tuple(tried)
         self._close()
 
 

@@ -185,6 +185,13 @@ class Allow:
 
 
 @dataclass(frozen=True, slots=True)
+class NextModel:
+    """Answer of `classify_chat_error`: the step goes on with this model, at once. It must be among `Agent.models`."""
+
+    model: str
+
+
+@dataclass(frozen=True, slots=True)
 class Substitute:
     """Does not run the tool; `output` is its result."""
 

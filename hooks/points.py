@@ -17,7 +17,7 @@ from everturn.hooks.contexts import (
     TurnContext,
     TurnEndResult,
 )
-from everturn.hooks.decisions import Block, Replace, StepConfig, ToolDecision, TurnConfig
+from everturn.hooks.decisions import Block, NextModel, Replace, StepConfig, ToolDecision, TurnConfig
 from everturn.turns import TurnError
 
 T = TypeVar("T")
@@ -85,7 +85,7 @@ class HookMethods:
         """A turn failed, exactly once per turn; returns the error to show instead."""
         return None
 
-    def classify_chat_error(self, error: Exception | str, ctx: ChatErrorContext) -> Answer[str | None]:
+    def classify_chat_error(self, error: Exception | str, ctx: ChatErrorContext) -> Answer[str | NextModel | None]:
         """A model call failed: context_overflow, rate_limit, transient, fatal or unknown; None = the default table.
 
         error: litellm's exception; a text for an error inside the stream."""

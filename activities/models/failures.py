@@ -5,14 +5,15 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
-from typing import Any, Literal, cast
+from typing import Any, cast
 
 from everturn.activities.models.providers import key_variable
 from everturn.activities.models.retry_after import retry_after
 from everturn.activities.models.secrets import scrub
 from everturn.hooks.overflow import says_overflow, says_rate_limit
+from everturn.turns import Classification
 
-FailureKind = Literal["context_overflow", "rate_limit", "transient", "fatal", "unknown"]
+FailureKind = Classification
 
 MAX_DETAIL = 4_000
 """Characters of a provider's text that are kept for the trace."""

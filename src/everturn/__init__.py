@@ -50,11 +50,12 @@ if TYPE_CHECKING:
         TurnContext,
         TurnEndResult,
     )
-    from everturn.hooks.decisions import Allow, Ask, Block, Replace, StepConfig, Substitute, TurnConfig
+    from everturn.hooks.decisions import Allow, Ask, Block, NextModel, Replace, StepConfig, Substitute, TurnConfig
     from everturn.hooks.hook import Hooks, Order
     from everturn.hooks.overflow import default_context_overflow_classifier
     from everturn.hooks.ready.approve import Approve
     from everturn.hooks.ready.budget import Budget
+    from everturn.hooks.ready.fallback import Fallback
     from everturn.hooks.ready.grounding import Grounding
     from everturn.hooks.ready.read_only import ReadOnly
     from everturn.hooks.ready.redact import Redact
@@ -110,9 +111,10 @@ _HOMES = {
         "TurnContext",
         "TurnEndResult",
     ),
-    "hooks.decisions": ("Allow", "Ask", "Block", "Replace", "StepConfig", "Substitute", "TurnConfig"),
+    "hooks.decisions": ("Allow", "Ask", "Block", "NextModel", "Replace", "StepConfig", "Substitute", "TurnConfig"),
     "hooks.hook": ("Hooks", "Order"),
     "hooks.ready.budget": ("Budget",),
+    "hooks.ready.fallback": ("Fallback",),
     "hooks.ready.grounding": ("Grounding",),
     "hooks.overflow": ("default_context_overflow_classifier",),
     "hooks.ready.approve": ("Approve",),
@@ -146,12 +148,14 @@ __all__ = [
     "Conflict",
     "EverturnError",
     "EverturnPlugin",
+    "Fallback",
     "Grounding",
     "Hooks",
     "InvalidAgent",
     "Message",
     "MessageTooLarge",
     "Model",
+    "NextModel",
     "NotFound",
     "NothingToContinue",
     "Order",

@@ -13,6 +13,7 @@ Policy = Literal["queue", "reject"]
 Trigger = Literal["submit", "continue"]
 CancelOutcome = Literal["cancelled", "already_terminal", "not_found"]
 WaitKind = Literal["approval", "client_tool"]
+Classification = Literal["context_overflow", "rate_limit", "transient", "fatal", "unknown"]
 UsageScope = Literal["thread", "user"]
 WaitOutcome = Literal["accepted", "already_resolved", "not_found"]
 

@@ -293,4 +293,9 @@ async def test_the_first_classification_counts(start_lab: StartLab, scripted_ser
         turn = await lab.play("status code=500")
         await turn.result(15)
         assert len(lab.asked(turn)) == 1
-        assert [trace.hook for trace in traces(await turn.info(), "classify_chat_error")] == ["one", "two"]
+        asked = traces(await turn.info(), "classify_chat_error")
+        assert [(trace.hook, trace.message) for trace in asked] == [
+            ("one", None),
+            ("two", None),
+            ("three", "ignored: the failure counts as fatal already"),
+        ]
