@@ -4,19 +4,30 @@ from __future__ import annotations
 
 import asyncio
 import dataclasses
-from collections import OrderedDict
 from collections.abc import AsyncIterator, Mapping, Sequence
 from contextlib import aclosing
 from types import TracebackType
-from typing import Any, Final, Self
+from typing import Any, Self
 
 from temporalio.client import Client
 from temporalio.converter import DataConverter
 
 from everturn.activities.payloads import Approval, ClientResult, Denial, TurnInput
+from everturn.checks import check_count, check_seconds
 from everturn.chunks import Chunk
 from everturn.client.following import Follower
-from everturn.client.request import MAX_BODY_BYTES, inline_size, json_object, make_continuation, make_input
+from everturn.client.memory import Submissions
+from everturn.client.request import (
+    MAX_BODY_BYTES,
+    check_listing,
+    check_sent,
+    fits_inline,
+    inline_size,
+    json_object,
+    make_continuation,
+    make_input,
+    reason_text,
+)
 from everturn.client.temporal import TemporalTurns
 from everturn.client.turn import Turn
 from everturn.connection import connect_temporal, turn_link, web_ui_of
@@ -48,10 +59,6 @@ from everturn.turns import (
     WaitOutcome,
 )
 
-REMEMBERED_THREADS: Final = 10_000
-"""Threads whose last request this client remembers, to keep its own submissions in order; and as many requests, which
-it need not look up in order to follow them."""
-
 
 class ChatClient:
     """Submits chat turns and follows them. Make one with `connect`, use it for the whole process, from one event loop.
@@ -63,8 +70,7 @@ class ChatClient:
         self._temporal, self._store, self._settings = temporal, store, settings
         self._owns_store = owns_store
         self._web_ui = web_ui_of(settings, temporal.client)
-        self._last_request: OrderedDict[str, str] = OrderedDict()
-        self._submitted: OrderedDict[str, None] = OrderedDict()
+        self._submitted = Submissions()
 
     @classmethod
     async def connect(
@@ -156,7 +162,7 @@ class ChatClient:
         if policy == "reject":
             await self._check_free(thread_id)
         accepted = await self._temporal.start(turn, draft=await self._drafted(turn))
-        self._remember(thread_id, turn.request_id)
+        self._submitted.add(thread_id, turn.request_id)
         if policy == "reject":
             begun = await self._temporal.admission(turn.request_id)
             if begun is not None and begun.outcome == "busy":
@@ -194,7 +200,7 @@ class ChatClient:
         await self._check_room(turn)
         turn = self._completed(turn)
         accepted = await self._temporal.start(turn, draft=False)
-        self._remember(thread_id, turn.request_id)
+        self._submitted.add(thread_id, turn.request_id)
         return Turn(self, turn.request_id, thread_id, accepted=accepted)
 
     async def run(
@@ -233,6 +239,8 @@ class ChatClient:
 
     async def stream(self, request_id: str, *, after: int = 0) -> AsyncIterator[Chunk]:
         """See `Turn.stream`."""
+        check_id(request_id, "request_id")
+        check_count(after, "after")
         self._need_store("stream")
         async with aclosing(self._follower(request_id).chunks(request_id, after)) as chunks:
             async for chunk in chunks:
@@ -240,6 +248,9 @@ class ChatClient:
 
     async def result(self, request_id: str, *, timeout: float | None = None) -> TurnResult:  # noqa: ASYNC109
         """See `Turn.result`."""
+        check_id(request_id, "request_id")
+        if timeout is not None:
+            check_seconds(timeout, "timeout")
         try:
             async with asyncio.timeout(timeout):
                 if self._store is None:
@@ -254,6 +265,7 @@ class ChatClient:
         Safe to repeat. "cancelled": the turn is being stopped. "already_terminal": it was over. "not_found": unknown.
         """
         check_id(request_id, "request_id")
+        reason = reason_text(reason, "reason")
         head = await self._store.head(request_id) if self._store else None
         if head is not None and head.status in TERMINAL:
             return "already_terminal"
@@ -282,7 +294,7 @@ class ChatClient:
 
     async def deny(self, request_id: str, tool_call_id: str, reason: str | None = None) -> WaitOutcome:
         """Refuses a tool call that waits for approval; the model is told, with the reason. Outcomes as of `approve`."""
-        given = Denial(check_id(tool_call_id, "tool_call_id"), reason)
+        given = Denial(check_id(tool_call_id, "tool_call_id"), reason_text(reason, "reason"))
         return await self._answered(request_id, tool_call_id, "deny", given)
 
     async def submit_tool_result(
@@ -294,7 +306,7 @@ class ChatClient:
         """
         if json_size(output, "output") > MAX_BODY_BYTES:
             raise BadInput(f"output has more than {MAX_BODY_BYTES:,} bytes as JSON; send a reference instead")
-        given = ClientResult(check_id(tool_call_id, "tool_call_id"), output, error)
+        given = ClientResult(check_id(tool_call_id, "tool_call_id"), output, reason_text(error, "error"))
         return await self._answered(request_id, tool_call_id, "submit_tool_result", given)
 
     async def pending(self, thread_id: str) -> list[PendingCall]:
@@ -314,7 +326,8 @@ class ChatClient:
     async def list_turns(
         self, thread_id: str | None = None, status: str | None = None, limit: int = 50
     ) -> list[TurnSummary]:
-        """Turns, newest first. Raises StoreRequired."""
+        """Turns, newest first, at most 1,000. Raises StoreRequired, BadInput for a status that does not exist."""
+        check_listing(thread_id, status, limit)
         return await self._need_store("list_turns").list_turns(thread_id, status, limit)
 
     async def messages(self, thread_id: str) -> list[Message]:
@@ -336,18 +349,8 @@ class ChatClient:
         return outcome
 
     def _completed(self, turn: TurnInput) -> TurnInput:
-        last = self._last_request.get(turn.thread_id)
-        after = last if last != turn.request_id else None
+        after = self._submitted.before(turn.thread_id, turn.request_id)
         return dataclasses.replace(turn, previews=self._settings.history_previews, after=after)
-
-    def _remember(self, thread_id: str, request_id: str) -> None:
-        self._last_request[thread_id] = request_id
-        self._last_request.move_to_end(thread_id)
-        if len(self._last_request) > REMEMBERED_THREADS:
-            self._last_request.popitem(last=False)
-        self._submitted[request_id] = None
-        if len(self._submitted) > REMEMBERED_THREADS:
-            self._submitted.popitem(last=False)
 
     async def _last_agent(self, thread_id: str) -> str:
         """The agent of the thread's last turn. Raises NothingToContinue if there is none."""
@@ -376,11 +379,15 @@ class ChatClient:
     async def _drafted(self, turn: TurnInput) -> bool:
         """Puts a message into the store that is large, or must not be seen in Temporal; True if it did."""
         parts = turn.parts or []
-        size = inline_size(parts)
-        if size > INLINE_MESSAGE_BYTES and self._store is None:
-            raise MessageTooLarge(size, INLINE_MESSAGE_BYTES, "without a store that is the limit; connect with store=…")
-        if self._store is None or (turn.previews and size <= INLINE_MESSAGE_BYTES):
+        if self._store is None:
+            size = inline_size(parts)
+            if size > INLINE_MESSAGE_BYTES:
+                hint = "without a store that is the limit; connect with store=…"
+                raise MessageTooLarge(size, INLINE_MESSAGE_BYTES, hint)
             return False
+        if turn.previews and fits_inline(turn):
+            return False
+        check_sent(dataclasses.replace(turn, parts=None))
         await self._store.put_draft(turn.request_id, turn.digest, parts)
         return True
 

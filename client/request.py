@@ -5,18 +5,27 @@ from __future__ import annotations
 import dataclasses
 import hashlib
 import json
-from collections.abc import Mapping, Sequence
-from typing import Any
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any, cast
 
 from everturn.activities.payloads import TurnInput
+from everturn.checks import check_count, check_text, shown
 from everturn.errors import BadInput
 from everturn.hooks.client_tools import client_tool_specs
 from everturn.ids import check_id, new_request_id
-from everturn.messages import Part, dump_json, json_size, text_of, user_parts
-from everturn.turns import POLICIES, JsonDict, Principal
+from everturn.messages import INLINE_MESSAGE_BYTES, Part, dump_json, json_size, text_of, user_parts
+from everturn.turns import POLICIES, STATUSES, JsonDict, Principal
 
 MAX_BODY_BYTES = 256 * 1024
 """body, metadata and principal travel through Temporal's history with the turn."""
+MAX_SENT_BYTES = 1_200_000
+"""Of all that travels with a turn, in ASCII; Temporal allows 2 MiB, of which an encrypting codec needs a part."""
+MAX_LISTED = 1_000
+"""Turns in one list."""
+MAX_FACT_BYTES = 1024
+"""An e-mail address or a role is a name, no text."""
+MAX_REASON_BYTES = 64 * 1024
+"""Reasons and errors that a caller sends along; what is shown of them is shorter."""
 
 
 def make_input(
@@ -33,8 +42,8 @@ def make_input(
     client_tools: Sequence[Mapping[str, Any]],
 ) -> TurnInput:
     """Raises BadInput or MessageTooLarge, naming the value that cannot be used."""
-    if policy not in POLICIES:
-        raise BadInput(f"policy {policy!r} is unknown; use one of: {', '.join(sorted(POLICIES))}")
+    if not isinstance(cast(object, policy), str) or policy not in POLICIES:
+        raise BadInput(f"policy {shown(policy)} is unknown; use one of: {', '.join(sorted(POLICIES))}")
     turn = TurnInput(
         request_id=check_id(request_id, "request_id") if request_id is not None else new_request_id(),
         thread_id=check_id(thread_id, "thread_id"),
@@ -93,6 +102,29 @@ def details(turn: TurnInput, *, previews: bool) -> str:
     return "\n\n".join(lines)
 
 
+def check_sent(turn: TurnInput) -> None:
+    """Raises BadInput, naming the largest part, for a turn that Temporal would not take."""
+    sizes = _sent_sizes(turn)
+    total = sum(sizes.values())
+    if total > MAX_SENT_BYTES:
+        largest = max(sizes, key=lambda name: sizes[name])
+        raise BadInput(
+            f"the turn has {total:,} bytes as it is sent to Temporal; the limit is {MAX_SENT_BYTES:,}, and {largest} "
+            f"alone has {sizes[largest]:,}: shorten it, or keep the data elsewhere and send a reference"
+        )
+
+
+def fits_inline(turn: TurnInput) -> bool:
+    """Whether the message may travel with the turn."""
+    return inline_size(turn.parts or []) <= INLINE_MESSAGE_BYTES and sum(_sent_sizes(turn).values()) <= MAX_SENT_BYTES
+
+
+def _sent_sizes(turn: TurnInput) -> dict[str, int]:
+    parts = {"the message": turn.parts, "metadata": turn.message_metadata, "client_tools": turn.client_tools}
+    parts |= {"body": turn.body, "principal": turn.principal}
+    return {name: len(json.dumps(value)) for name, value in parts.items()}
+
+
 def inline_size(parts: list[Part]) -> int:
     return json_size(parts, "the message")
 
@@ -116,8 +148,8 @@ def json_object(value: object, what: str) -> JsonDict | None:
     if value is None:
         return None
     if not isinstance(value, Mapping):
-        raise BadInput(f"{what} must be a JSON object, not {type(value).__name__}")
-    text = dump_json(dict(value), what)  # pyright: ignore[reportUnknownArgumentType]
+        raise BadInput(f"{what} must be a JSON object, not {shown(value)}")
+    text = dump_json(dict(cast(Mapping[object, object], value)), what)
     if len(text.encode()) > MAX_BODY_BYTES:
         raise BadInput(f"{what} has {len(text.encode()):,} bytes as JSON; the limit is {MAX_BODY_BYTES:,}")
     result: JsonDict = json.loads(text)
@@ -128,5 +160,44 @@ def _principal(principal: object) -> JsonDict | None:
     if principal is None:
         return None
     if not isinstance(principal, Principal):
-        raise BadInput(f"principal must be an everturn.Principal, not {type(principal).__name__}")
-    return json_object(dataclasses.asdict(principal), "principal")
+        raise BadInput(f"principal must be an everturn.Principal, not {shown(principal)}")
+    return json_object(
+        {
+            "id": check_id(principal.id, "principal.id") if principal.id is not None else None,
+            "email": _text_or_none(principal.email, "principal.email"),
+            "is_anonymous": _flag(principal.is_anonymous, "principal.is_anonymous"),
+            "roles": _roles(principal.roles),
+            "metadata": json_object(principal.metadata, "principal.metadata") or {},
+        },
+        "principal",
+    )
+
+
+def reason_text(value: object, what: str) -> str | None:
+    """A reason that a caller gives. Raises BadInput."""
+    return check_text(value, what, MAX_REASON_BYTES) if value is not None else None
+
+
+def check_listing(thread_id: object, status: object, limit: object) -> None:
+    """Raises BadInput for what no list of turns can be asked for."""
+    if thread_id is not None:
+        check_id(thread_id, "thread_id")
+    if status is not None and status not in STATUSES:
+        raise BadInput(f"status {shown(status)} does not exist; use one of {', '.join(STATUSES)}")
+    check_count(limit, "limit", least=1, most=MAX_LISTED)
+
+
+def _text_or_none(value: object, what: str) -> str | None:
+    return check_text(value, what, MAX_FACT_BYTES) if value is not None else None
+
+
+def _flag(value: object, what: str) -> bool:
+    if not isinstance(value, bool):
+        raise BadInput(f"{what} must be True or False, not {shown(value)}")
+    return value
+
+
+def _roles(roles: object) -> list[str]:
+    if not isinstance(roles, list | tuple | set | frozenset):
+        raise BadInput(f"principal.roles must be a tuple of strings, not {shown(roles)}")
+    return [check_text(role, "principal.roles", MAX_FACT_BYTES) for role in cast(Iterable[object], roles)]

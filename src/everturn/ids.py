@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import time
 
+from everturn.checks import shown
 from everturn.errors import BadInput
 
 MAX_ID_LENGTH = 200  # fits a Temporal workflow id (1,000) and a search attribute keyword with room to spare
@@ -18,7 +19,7 @@ def new_request_id() -> str:
 def check_id(value: object, what: str) -> str:
     """Returns `value` if it can serve as an id; raises BadInput naming `what` otherwise."""
     if not isinstance(value, str):
-        raise BadInput(f"{what} must be a string, not {type(value).__name__}")
+        raise BadInput(f"{what} must be a string, not {shown(value)}")
     if not value or len(value) > MAX_ID_LENGTH:
         raise BadInput(f"{what} must have 1 to {MAX_ID_LENGTH} characters, not {len(value)}")
     if not value.isprintable() or value != value.strip():

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import asdict, dataclass, field
-from typing import Any, Final, Literal
+from typing import Any, Final, Literal, get_args
 
 TurnStatus = Literal[
     "queued", "running", "waiting", "completed", "error", "aborted", "blocked", "dropped", "superseded"
@@ -17,6 +17,7 @@ Classification = Literal["context_overflow", "rate_limit", "transient", "fatal",
 UsageScope = Literal["thread", "user"]
 WaitOutcome = Literal["accepted", "already_resolved", "not_found"]
 
+STATUSES: Final[tuple[str, ...]] = get_args(TurnStatus)
 TERMINAL: Final = frozenset({"completed", "error", "aborted", "blocked", "dropped", "superseded"})
 POLICIES: Final = frozenset({"queue", "reject"})
 
