@@ -388,27 +388,6 @@ class Predecessor:
     behind: str
 
 
-ACTIVITIES: Final = (
-    "begin",
-    "check_predecessor",
-    "before_turn",
-    "before_step",
-    "model_step",
-    "compact",
-    "before_tool_call",
-    "open_wait",
-    "resolve_wait",
-    "run_tool",
-    "after_tool_call",
-    "on_step_finish",
-    "on_chat_error",
-    "finish",
-    "on_chat_response",
-    "on_turn_end",
-    "interrupt",
-)
-
-
 def activity_name(name: str) -> str:
     """The registered name: prefixed, so that a worker's own activities cannot collide with ours."""
     return f"everturn.{name}"

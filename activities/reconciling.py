@@ -28,7 +28,7 @@ class ReconcileActivities(Activities):
     async def reconcile(self, page: Page) -> PageDone:
         """Starts the settling of those unfinished turns that nothing executes."""
         async with beating():
-            rows = await self._store.unfinished(page.older_than, page.after, PAGE_ROWS)
+            rows = await self._store.leftovers.unfinished(page.older_than, page.after, PAGE_ROWS)
             gone = await self._gone(rows)
             for request_id, found in gone.items():
                 queue = found.task_queue if found else activity.info().task_queue
@@ -39,9 +39,9 @@ class ReconcileActivities(Activities):
     async def sweep_drafts(self, page: Page) -> PageDone:
         """Deletes messages of turns that were never started: their client died in between."""
         async with beating():
-            rows = await self._store.old_drafts(page.older_than, page.after, PAGE_ROWS)
+            rows = await self._store.leftovers.drafts(page.older_than, page.after, PAGE_ROWS)
             gone = await self._gone(rows)
-            await self._store.drop_drafts(list(gone), page.older_than)
+            await self._store.leftovers.drop_drafts(list(gone), page.older_than)
         return _page_done(rows, len(gone))
 
     @activity.defn(name=activity_name("find_lost"))

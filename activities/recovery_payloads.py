@@ -76,6 +76,3 @@ class LostTurn:
     error: TurnError | None = None
     points: dict[str, list[str]] = field(default_factory=dict[str, list[str]])
     message_id: str | None = None
-
-
-RECOVERY_ACTIVITIES: Final = ("reconcile", "sweep_drafts", "find_lost")

@@ -60,7 +60,7 @@ def begin(connection: Connection, admission: Admission) -> Admitted:
 
 def put_draft(connection: Connection, request_id: str, digest: str, parts: list[Part]) -> None:
     """Keeps a user message until its turn begins. The digest keeps apart what was sent under one request id: only one
-    of them becomes a turn, and it must find its own message. Sent again, it is as new: see `drop_drafts`."""
+    of them becomes a turn, and it must find its own message. Sent again, it is as new: see Leftovers."""
     row = {"request_id": request_id, "digest": digest, "parts": parts, "created_at": now()}
     insert_or_ignore(connection, drafts, row)
     mine = (drafts.c.request_id == request_id) & (drafts.c.digest == digest)

@@ -17,7 +17,6 @@ from everturn.store import (
     calls,
     code,
     ending,
-    leftovers,
     prompts,
     pruning,
     reading,
@@ -33,6 +32,7 @@ from everturn.store.columns import now
 from everturn.store.events import PreparedEvent, prepare_batch
 from everturn.store.group import GroupCommit, GroupWrite
 from everturn.store.hub import Hub
+from everturn.store.leftovers import Leftovers
 from everturn.store.opening import check_file, check_revision, migrated
 from everturn.store.records import (
     Admission,
@@ -76,6 +76,7 @@ class Store:
         self._address = address
         self._transactions = transactions
         self._timeout = timeout
+        self.leftovers = Leftovers(transactions, timeout)
         self._hub = Hub(address, transactions.read_engine)
         self._group = GroupCommit(transactions, flush, self._hub.wake)
 
@@ -309,20 +310,6 @@ class Store:
         limit: turns per call. Returns how many events were deleted; call again until it is 0.
         """
         return await self._write(pruning.prune_events, older_than, limit)
-
-    # What nobody may be at work on any more
-
-    async def unfinished(self, older_than: float, after: str, limit: int) -> list[str]:
-        """Turns behind `after`, by request id, that are not over `older_than` seconds after they were submitted."""
-        return await self._read(leftovers.unfinished, older_than, after, limit)
-
-    async def old_drafts(self, older_than: float, after: str, limit: int) -> list[str]:
-        """Request ids behind `after` of messages that have waited for their turn for `older_than` seconds."""
-        return await self._read(leftovers.old_drafts, older_than, after, limit)
-
-    async def drop_drafts(self, request_ids: Sequence[str], older_than: float) -> None:
-        """Deletes the messages of these turns, except those that were sent again meanwhile."""
-        await self._write(leftovers.drop_drafts, request_ids, older_than)
 
     # Turn code
 

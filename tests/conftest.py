@@ -15,7 +15,6 @@ from temporalio.client import Client
 from everturn.activities.scripted import ScriptedModelServer
 from tests.services.temporal import TemporalService, temporal_service
 
-
 # How long an example takes says more about the machine than about the code.
 hypothesis.settings.register_profile("everturn", deadline=None)
 hypothesis.settings.load_profile("everturn")

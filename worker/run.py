@@ -11,6 +11,7 @@ from typing import Any
 
 from temporalio.client import Client
 from temporalio.converter import DataConverter
+from temporalio.service import RPCError
 from temporalio.worker import Worker
 
 from everturn.connection import connect_temporal, place_of
@@ -19,12 +20,13 @@ from everturn.settings import Settings, settings_from
 from everturn.store.store import Store
 from everturn.worker.health import HealthServer
 from everturn.worker.plugin import EverturnPlugin
+from everturn.worker.versioning import pollers_of, set_current
 from everturn.worker.vitals import Vitals
 
 logger = logging.getLogger("everturn.worker")
 
 
-async def run_worker(
+async def run_worker(  # noqa: PLR0913 - by name only, and all can be left out
     agents: Iterable[Agent],
     *,
     client: Client | None = None,
@@ -34,6 +36,8 @@ async def run_worker(
     store: str | Store | None = None,
     data_converter: DataConverter | None = None,
     create_store: bool = False,
+    deployment_name: str | None = None,
+    build_id: str | None = None,
     settings: Settings | None = None,
     started: asyncio.Event | None = None,
     stop: asyncio.Event | None = None,
@@ -42,9 +46,11 @@ async def run_worker(
 
     What is not given comes from `settings`, if given, otherwise from EVERTURN_… environment variables, then Temporal's
     own, then the defaults. started: set when the worker polls. With `health_port` in the settings, /healthz and /readyz
-    answer there. Raises InvalidAgent, TemporalUnavailable or StoreUnavailable.
+    answer there. deployment_name, build_id: for worker versioning, see docs/changing-the-workflow.md. Raises
+    InvalidAgent, TemporalUnavailable or StoreUnavailable.
     """
     given = {"target": target, "namespace": namespace, "task_queue": task_queue}
+    given |= {"deployment_name": deployment_name, "build_id": build_id}
     if settings is None:
         settings = settings_from(**given)
     else:
@@ -66,6 +72,7 @@ async def _run(
     await _first(running, plugin.ready)
     if not running.done():
         logger.info("worker polls task queue %r at %s", settings.task_queue, place_of(worker.client).target)
+        await _say_which_build(worker.client, settings)
         if started is not None:
             started.set()
         await _first(running, stopping)
@@ -73,6 +80,23 @@ async def _run(
         logger.info("worker drains: running steps have %g s", settings.graceful_shutdown)
         await worker.shutdown()
     await running
+
+
+async def _say_which_build(client: Client, settings: Settings) -> None:
+    """A new build gets no new turns until it is made current, which is easily forgotten."""
+    if settings.deployment_name is None or settings.build_id is None:
+        return
+    build = f"build {settings.build_id} of deployment {settings.deployment_name}"
+    try:
+        pollers = await pollers_of(client, settings.task_queue)
+    except RPCError as error:
+        logger.warning("%s works; Temporal does not tell whether it is current: %s", build, error.message)
+        return
+    if pollers.current == (settings.deployment_name, settings.build_id):
+        logger.info("%s is current: it gets new turns", build)
+        return
+    command = set_current(settings.deployment_name, settings.build_id)
+    logger.warning("%s gets no new turns until it is made current: %s", build, command)
 
 
 def _health(settings: Settings, vitals: Vitals) -> AbstractAsyncContextManager[object]:

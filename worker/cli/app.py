@@ -12,7 +12,9 @@ from everturn.worker.cli.hook_app import hooks
 from everturn.worker.cli.options import (
     Agents,
     AsJson,
+    BuildId,
     Debug,
+    DeploymentName,
     HealthHost,
     HealthPort,
     MaxActivities,
@@ -157,6 +159,8 @@ def worker(
     max_workflow_tasks: MaxWorkflowTasks = None,
     max_cached_workflows: MaxCachedWorkflows = None,
     pollers: Pollers = None,
+    deployment_name: DeploymentName = None,
+    build_id: BuildId = None,
     debug: Debug = False,
 ) -> None:
     """Run the turns of your agents until SIGTERM, which drains."""
@@ -171,6 +175,8 @@ def worker(
         health_port,
         health_host,
         processes,
+        deployment_name,
+        build_id,
     )
     places = Places(target, namespace, task_queue, store)
     if (processes or 1) > 1 and not reload:

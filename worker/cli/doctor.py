@@ -102,7 +102,7 @@ async def _temporal(settings: Settings) -> AsyncGenerator[Finding]:
         where = f"{place.target}, namespace {place.namespace}, server {system.server_version}"
         yield Finding("ok", "Temporal", where)
         yield await _attributes(client)
-        yield await _workers(client, settings.task_queue)
+        yield await worker_finding(client, settings.task_queue)
         yield await _schedule(client, settings.task_queue)
     except RPCError as error:
         yield Finding("FAIL", "Temporal", f"{place.target}: {error.message}", "see the server's log", UNREACHABLE)
@@ -115,7 +115,8 @@ async def _attributes(client: Client) -> Finding:
     return Finding("ok", "search attributes", "all registered")
 
 
-async def _workers(client: Client, task_queue: str) -> Finding:
+async def worker_finding(client: Client, task_queue: str) -> Finding:
+    """Who runs turns, and whether new turns find one of them. Raises RPCError."""
     pollers = await pollers_of(client, task_queue)
     if not pollers.identities:
         fact, advice = f"none polls task queue {task_queue}", "start one: everturn worker MODULE"

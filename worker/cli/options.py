@@ -12,6 +12,7 @@ if TYPE_CHECKING:
     from everturn.settings import Settings
 
 _PLACES = "Where things are"
+_BUILD = "Which build this is"
 _LIMITS = "How much at once"
 
 Target = Annotated[
@@ -120,6 +121,26 @@ HealthHost = Annotated[
 ]
 
 
+DeploymentName = Annotated[
+    str | None,
+    typer.Option(
+        help="worker deployment, for Temporal's worker versioning",
+        envvar="EVERTURN_DEPLOYMENT_NAME",
+        rich_help_panel=_BUILD,
+        show_default=False,
+    ),
+]
+BuildId = Annotated[
+    str | None,
+    typer.Option(
+        help="this build's id; turns stay on the build that they begin on",
+        envvar="EVERTURN_BUILD_ID",
+        rich_help_panel=_BUILD,
+        show_default=False,
+    ),
+]
+
+
 @dataclass(frozen=True, slots=True)
 class WorkerOptions:
     """What `everturn worker` was given beside places; None leaves it to the environment and the defaults."""
@@ -132,6 +153,8 @@ class WorkerOptions:
     health_port: int | None = None
     health_host: str | None = None
     processes: int | None = None
+    deployment_name: str | None = None
+    build_id: str | None = None
 
     @property
     def given(self) -> dict[str, Any]:

@@ -279,9 +279,9 @@ async def test_the_message_of_a_turn_that_was_never_started_is_removed(lab: Lab)
     )
     try:
         await look(lab)
-        assert await lab.store.old_drafts(0, "", 10) == [abandoned, awaited], "young messages stay"
+        assert await lab.store.leftovers.drafts(0, "", 10) == [abandoned, awaited], "young messages stay"
         assert (await look(lab, draft_age=0)).drafts == 1
-        assert await lab.store.old_drafts(0, "", 10) == [awaited]
+        assert await lab.store.leftovers.drafts(0, "", 10) == [awaited]
     finally:
         await lab.client.get_workflow_handle(workflow_id(awaited)).terminate()
 
