@@ -15,6 +15,7 @@ from temporalio.converter import DataConverter
 from everturn.activities.payloads import Approval, ClientResult, Denial, TurnInput
 from everturn.checks import check_count, check_seconds
 from everturn.chunks import Chunk
+from everturn.client.answering import answered
 from everturn.client.following import Follower
 from everturn.client.memory import Submissions
 from everturn.client.request import (
@@ -44,7 +45,6 @@ from everturn.errors import (
 from everturn.ids import check_id, workflow_id
 from everturn.messages import INLINE_MESSAGE_BYTES, Message, UserMessage, json_size
 from everturn.settings import Settings, settings_from
-from everturn.store.records import SETTLED_CALLS
 from everturn.store.room import room_of
 from everturn.store.store import Store
 from everturn.turns import (
@@ -339,14 +339,8 @@ class ChatClient:
         return turn_link(self._web_ui, self._temporal.client.namespace, workflow_id(request_id))
 
     async def _answered(self, request_id: str, tool_call_id: str, update: str, given: object) -> WaitOutcome:
-        outcome = await self._temporal.answer(check_id(request_id, "request_id"), update, given)
-        if outcome == "not_found" and self._store is not None:
-            info = await self._store.inspect(request_id)
-            calls = info.tool_calls if info else []
-            settled = [call for call in calls if call.tool_call_id == tool_call_id and call.state in SETTLED_CALLS]
-            if settled:
-                return "already_resolved"
-        return outcome
+        check_id(request_id, "request_id")
+        return await answered(self._temporal, self._store, request_id, tool_call_id, update, given)
 
     def _completed(self, turn: TurnInput) -> TurnInput:
         after = self._submitted.before(turn.thread_id, turn.request_id)
