@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import gc
 import logging
 import signal
 from collections.abc import Iterable
@@ -71,6 +72,8 @@ async def _run(
     running = asyncio.ensure_future(worker.run())
     await _first(running, plugin.ready)
     if not running.done():
+        gc.collect()
+        gc.freeze()  # what is loaded stays: walking over it took full collections, and so all turns, a tenth of a second
         logger.info("worker polls task queue %r at %s", settings.task_queue, place_of(worker.client).target)
         await _say_which_build(worker.client, settings)
         if started is not None:

@@ -31,7 +31,15 @@ from everturn.worker.cli.options import (
     TaskQueue,
     WorkerOptions,
 )
-from everturn.worker.cli.running import DONE, INTERRUPTED, complain, complain_of_a_bug, run, run_without_loop
+from everturn.worker.cli.running import (
+    DONE,
+    INTERRUPTED,
+    complain,
+    complain_of_a_bug,
+    run,
+    run_without_loop,
+    run_worker_command,
+)
 
 app = typer.Typer(
     name="everturn",
@@ -183,7 +191,7 @@ def worker(
         from everturn.worker.cli.several import work_in_processes
 
         run_without_loop(lambda: work_in_processes(agents, places, options, debug), debug)
-    run(lambda: (work_and_reload if reload else work)(agents, places, options), debug)
+    run_worker_command(lambda: (work_and_reload if reload else work)(agents, places, options), debug)
 
 
 @app.command(rich_help_panel=_TURNS)

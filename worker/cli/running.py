@@ -21,6 +21,13 @@ def run(command: Callable[[], Coroutine[Any, Any, int]], debug: bool) -> None:
     raise typer.Exit(outcome(lambda: asyncio.run(_until_terminated(command)), debug))
 
 
+def run_worker_command(command: Callable[[], Coroutine[Any, Any, int]], debug: bool) -> None:
+    """The same in the loop that worker processes have."""
+    from everturn.worker.event_loop import run_in_loop
+
+    raise typer.Exit(outcome(lambda: run_in_loop(_until_terminated(command)), debug))
+
+
 def run_without_loop(command: Callable[[], int], debug: bool) -> None:
     """The same for a command that starts processes, which must not be forked from within an event loop."""
     raise typer.Exit(outcome(command, debug))

@@ -13,6 +13,7 @@ from everturn.settings import Settings
 from everturn.worker.cli.loading import load_agents
 from everturn.worker.cli.options import Places, WorkerOptions
 from everturn.worker.cli.running import DONE, outcome
+from everturn.worker.event_loop import run_in_loop
 
 STOP_MARGIN = 15.0  # beyond the time that running steps have: handing over, closing connections
 LOG_FORMAT = "%(asctime)s %(levelname)s [{process}] %(name)s: %(message)s"
@@ -42,7 +43,7 @@ def _serve(specs: tuple[str, ...], settings: Settings, debug: bool, number: int,
     _log_as(f"worker {number}")
     if settings.health_port:  # 0 is any free port, for each its own
         settings = settings.model_copy(update={"health_port": settings.health_port + number - 1})
-    return outcome(lambda: asyncio.run(_run(_agents(specs), settings, ready)), debug)
+    return outcome(lambda: run_in_loop(_run(_agents(specs), settings, ready)), debug)
 
 
 async def _run(agents: Sequence[Agent], settings: Settings, ready: Callable[[], None]) -> int:
