@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import inspect
 from collections.abc import Sequence
 from contextlib import aclosing
 from dataclasses import dataclass
@@ -23,6 +22,7 @@ from everturn.activities.payloads import CompactDone, CompactInput, activity_nam
 from everturn.activities.running import Interrupted, beating, stopped_here, until_interrupted
 from everturn.activities.services import Activities
 from everturn.hooks.agent import Model
+from everturn.hooks.calling import invoke
 from everturn.hooks.registry import RegisteredAgent
 from everturn.hooks.session import Compacted, Truncation
 from everturn.messages import Message
@@ -38,7 +38,8 @@ PIECE_TOKENS: Final = 6000
 SUMMARY_TOKENS: Final = 800
 FOLDED: Final = Truncation(keep_last=1, tool_output=500, text=4000)
 CALLBACK_TIMEOUT: Final = 30.0
-"""Seconds that one `on_compaction` callback may take; the turn waits for it."""
+"""Seconds that one `on_compaction` callback may take; the turn waits for it. A plain `def` runs in a thread, where it
+cannot be stopped: it is left behind."""
 INSTRUCTIONS: Final = (
     "You keep the memory of a conversation. Write one summary that replaces the messages below: facts, names, "
     "numbers, decisions, open questions and results of tools, in their order. At most 300 words. Add nothing."
@@ -128,10 +129,8 @@ class CompactActivities(Activities):
     async def _tell(self, agent: RegisteredAgent, facts: Compacted) -> None:
         for callback in agent.session.callbacks:
             try:
-                answer = callback(facts)
-                if inspect.isawaitable(answer):
-                    async with asyncio.timeout(CALLBACK_TIMEOUT):
-                        await answer
+                async with asyncio.timeout(CALLBACK_TIMEOUT):
+                    await invoke(callback, self._services.threads, facts)
             except Exception:
                 activity.logger.exception("an on_compaction callback of agent %r raised", agent.name)
 

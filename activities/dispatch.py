@@ -7,8 +7,10 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Generic, NoReturn, TypeVar
 
+from temporalio import activity
 from temporalio.exceptions import ApplicationError
 
+from everturn.activities.running import within_shutdown
 from everturn.activities.services import Services
 from everturn.errors import BadInput
 from everturn.hooks.contexts import HookContext
@@ -42,11 +44,13 @@ class Dispatch(Generic[C]):
         self._stored, self.state = self.state, copy.deepcopy(self.state)
 
     async def run(self, hook: BoundHook, fresh: Callable[..., C], *lead: object) -> tuple[HookRun, C]:
-        """One run; its trace is kept until `record`. `lead` are arguments before the context."""
+        """One run; its trace is kept until `record`. `lead` are arguments before the context. Raises ApplicationError,
+        to be retried elsewhere, if this worker stops over it."""
         log = log_for(hook)
         context = fresh(log)
         context.state.update(copy.deepcopy(self.state))
-        run = await run_hook(hook, log, *lead, context, answers=self.answers, executor=self.services.threads)
+        work = run_hook(hook, log, *lead, context, answers=self.answers, executor=self.services.threads)
+        run = await (within_shutdown(work, self.services.grace) if activity.info().is_local else work)
         return self.adopted(run, context), context
 
     def adopted(self, run: HookRun, context: HookContext) -> HookRun:

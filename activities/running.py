@@ -99,6 +99,26 @@ async def beating() -> AsyncGenerator[None]:
         task.cancel()
 
 
+async def within_shutdown(work: Coroutine[Any, Any, T], grace: float) -> T:
+    """Runs `work` in a local activity, for which a stopping worker would wait however long it takes.
+
+    Raises ApplicationError, for another worker to begin anew, if the work goes on `grace` seconds after this worker has
+    begun to stop.
+    """
+    task = asyncio.ensure_future(work)
+    stopping = asyncio.ensure_future(activity.wait_for_worker_shutdown())
+    try:
+        await asyncio.wait({task, stopping}, return_when=asyncio.FIRST_COMPLETED)
+        if not task.done():
+            await asyncio.wait({task}, timeout=grace)
+        if not task.done():
+            raise stopped_here()
+        return task.result()
+    finally:
+        stopping.cancel()
+        task.cancel()
+
+
 async def until_interrupted(
     work: Coroutine[Any, Any, T], flag: CancelFlag, *, stop_on_shutdown: bool, grace: float = 0.0
 ) -> T:

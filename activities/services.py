@@ -17,7 +17,7 @@ from everturn.store.store import Store
 
 class Services:
     """agents: what this worker can run. threads: runs plain `def` hooks and tools. running: what runs in this process.
-    pace: how long its tools take here.
+    pace: how long its tools take here. grace: seconds that what runs has to end once this worker stops.
 
     Activities are registered before the worker runs, the store is opened when it does: see `use_store`.
     """
@@ -26,6 +26,7 @@ class Services:
         self.agents, self.lanes, self.threads = agents, lanes, threads
         self.running = RunningWork()
         self.pace = ToolPace()
+        self.grace = 0.0
         self._store: Store | None = None
 
     def use_store(self, store: Store | None) -> None:

@@ -132,6 +132,7 @@ class EverturnPlugin(SimplePlugin):
         replace_default(changed, "sticky_queue_schedule_to_start_timeout", timedelta(seconds=10), STICKY_TIMEOUT)
         graceful = timedelta(seconds=self._settings.graceful_shutdown)
         replace_default(changed, "graceful_shutdown_timeout", timedelta(), graceful)
+        self._services.grace = changed["graceful_shutdown_timeout"].total_seconds()
         apply_limits(changed, self._settings)
         apply_deployment(changed, self._deployment)
         return cast(WorkerConfig, changed)

@@ -190,6 +190,7 @@ class Arrows:
             start_to_close_timeout=start_to_close,
             schedule_to_close_timeout=schedule_to_close,
             retry_policy=retry,
+            local_retry_threshold=timeouts.HAND_OVER,
             cancellation_type=workflow.ActivityCancellationType.WAIT_CANCELLATION_COMPLETED,
             summary=_short(summary),
         )
@@ -203,6 +204,7 @@ class Arrows:
             start_to_close_timeout=timeouts.HOOK_START_TO_CLOSE,
             schedule_to_close_timeout=timeouts.HOOK_SCHEDULE_TO_CLOSE,
             retry_policy=timeouts.AFTERWARDS_RETRY,
+            local_retry_threshold=timeouts.HAND_OVER,
         )
 
     async def _remote(

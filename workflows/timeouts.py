@@ -41,6 +41,9 @@ FINISH_RETRY: Final = RetryPolicy(
 HOOK_START_TO_CLOSE: Final = timedelta(minutes=10)
 """Several hooks of one point run one after the other, each within its own limit; this bounds their sum."""
 HOOK_SCHEDULE_TO_CLOSE: Final = timedelta(minutes=20)
+HAND_OVER: Final = timedelta(milliseconds=50)
+"""A local activity that is to be tried again later than this is tried in a later workflow task, which any worker may
+take: one that stops does not keep what it has given up."""
 HOOK_RETRY: Final = RetryPolicy(
     initial_interval=timedelta(milliseconds=200),
     maximum_interval=timedelta(seconds=10),

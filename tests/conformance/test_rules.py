@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import threading
 from typing import Any
 
 from temporalio.client import Client
@@ -94,14 +95,20 @@ async def test_context_blocks_stay_when_a_hook_replaces_the_instructions(client:
 
 async def test_max_input_tokens_compacts_the_thread_ahead_of_the_provider(client: Client) -> None:
     compacted: list[Compacted] = []
+    threads: set[threading.Thread] = set()
+
+    def note(facts: Compacted) -> None:
+        threads.add(threading.current_thread())
+        compacted.append(facts)
 
     def configure_session(self: object, session: Session) -> Session:
-        return session.context_overflow(max_input_tokens=600).on_compaction(compacted.append)
+        return session.context_overflow(max_input_tokens=600).on_compaction(note)
 
     agent = agent_with(configure_session=configure_session)
     async with running(agent, model=["First call.", "Second call."], client=client) as system:
         texts = [(await system.run_turn("word " * 60, thread_id="t")).text for _ in range(10)]
     assert compacted
+    assert threading.main_thread() not in threads, "a plain function does not hold up the event loop"
     assert compacted[0].tokens_before > 540
     assert compacted[0].summary == "First call."
     assert "Second call." in texts, "the step came after the summary"
