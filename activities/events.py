@@ -14,8 +14,22 @@ logger = logging.getLogger("everturn.events")
 REQUEST_FAILED: Final = "chat:request:failed"
 STREAM_STALLED: Final = "chat:stream:stalled"
 LOOP_STALLED: Final = "worker:loop:stalled"
+STEP_FINISHED: Final = "chat:step:finished"
+STEP_FAILED: Final = "chat:step:failed"
+TOOL_FINISHED: Final = "chat:tool:finished"
 
 
 def emit(event: str, **facts: object) -> None:
-    """At least once: a crash between an event and what it tells of repeats it."""
-    logger.warning("%s %s", event, json.dumps(facts, ensure_ascii=False), extra={"event": event, "facts": facts})
+    """Something is wrong. At least once: a crash between an event and what it tells of repeats it."""
+    _log(logging.WARNING, event, facts)
+
+
+def tell(event: str, **facts: object) -> None:
+    """Something went as it should, or a part of a turn failed that may be tried again; level info."""
+    _log(logging.INFO, event, facts)
+
+
+def _log(level: int, event: str, facts: dict[str, object]) -> None:
+    if logger.isEnabledFor(level):
+        text = json.dumps(facts, ensure_ascii=False)
+        logger.log(level, "%s %s", event, text, extra={"event": event, "facts": facts})

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Sequence
 from dataclasses import replace
 from typing import Final
@@ -24,6 +25,7 @@ from everturn.activities.services import Activities
 from everturn.activities.settings import StepSettings, step_settings
 from everturn.activities.step_run import Fenced, StepRun
 from everturn.activities.system_prompt import system_prompt
+from everturn.activities.telemetry import Place, step_failed, step_finished
 from everturn.activities.transforming import TransformChain
 from everturn.activities.turn_tools import unresolved
 from everturn.activities.values import error_text
@@ -65,11 +67,15 @@ class ModelStepActivities(Activities):
                 return self._done(given, opening.stored, settings)
         except UnresolvedReference as error:
             raise unresolved(error) from error
+        began = time.monotonic()
         try:
             return await self._attempt(given, agent, opening, material, settings)
         except UnresolvedReference as error:
             raise unresolved(error) from error
         except ModelFailure as failure:
+            if settings.telemetry is not None:
+                place = Place(given.step, opening.attempt, settings.model.name)
+                step_failed(settings.telemetry, material.turn, place, failure, began)
             raise await after_failure(self._services, agent, given, opening, material, settings, failure) from failure
         except Fenced:
             raise _superseded() from None
@@ -122,6 +128,8 @@ class ModelStepActivities(Activities):
             await self._store.record_traces(transforms.traces)
             if observer is not None:
                 await observer.close()
+        if settings.telemetry is not None:
+            step_finished(settings.telemetry, material.turn, record, run.request)
         return self._done(given, record, settings)
 
     async def _system(self, agent: RegisteredAgent, settings: StepSettings, material: PromptMaterial) -> str:

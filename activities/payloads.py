@@ -114,12 +114,13 @@ class StepVerdict:
 @dataclass(frozen=True)
 class TurnDecision:
     """blocked: the reason why the turn is refused, None if it goes on. stop_rules: those that the workflow can judge by
-    itself; stop_checks: references to the author's own conditions."""
+    itself; stop_checks: references to the author's own conditions. traced: telemetry is on."""
 
     blocked: str | None = None
     max_steps: int | None = None
     stop_rules: list[StopRule] = field(default_factory=list[StopRule])
     stop_checks: list[str] = field(default_factory=list[str])
+    traced: bool = False
 
 
 @crossing
@@ -188,7 +189,8 @@ class StepDone:
 @crossing
 @dataclass(frozen=True)
 class CallInput:
-    """A tool call, or one of its two hook points, is due. announce=False: `after_tool_call` will show the outcome."""
+    """A tool call, or one of its two hook points, is due. announce=False: `after_tool_call` will show the outcome.
+    traced: the turn's telemetry is on."""
 
     request_id: str
     agent: str
@@ -197,6 +199,7 @@ class CallInput:
     tool_name: str
     names: list[str] = field(default_factory=list[str])
     announce: bool = True
+    traced: bool = False
 
 
 @crossing

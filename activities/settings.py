@@ -11,6 +11,7 @@ from everturn.hooks.agent import Model
 from everturn.hooks.decisions import StepConfig, TurnConfig
 from everturn.hooks.outputs import OutputSpec
 from everturn.hooks.registry import RegisteredAgent
+from everturn.hooks.telemetry import Telemetry
 from everturn.hooks.tools import Tool
 from everturn.turns import JsonDict
 
@@ -22,8 +23,8 @@ STEP_INDEX_KEY: Final = "step_index"
 @dataclass(frozen=True, slots=True)
 class StepSettings:
     """has_fallback: another model follows if this one is given up. tried: the models asked in this step, this one last.
-    messages: what the model sees instead of the
-    transcript, None for the transcript. whole: they stand for the steps of the turn too. Timeouts are seconds."""
+    messages: what the model sees instead of the transcript, None for the transcript. whole: they stand for the steps of
+    the turn too. telemetry: None if the turn is not to be told of. Timeouts are seconds."""
 
     model: Model
     has_fallback: bool
@@ -46,6 +47,7 @@ class StepSettings:
     total_timeout: float
     output: OutputSpec | None = None
     transforms: list[str] = field(default_factory=list[str])
+    telemetry: Telemetry | None = None
 
 
 def turn_config(config: JsonDict) -> TurnConfig:
@@ -94,6 +96,7 @@ def step_settings(
         total_timeout=first(turn.timeout, author.step_timeout),
         output=turn.output_spec,
         transforms=turn.transforms or [],
+        telemetry=turn.active_telemetry,
     )
 
 

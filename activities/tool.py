@@ -20,6 +20,8 @@ from everturn.activities.outcomes import call_done, outcome_events
 from everturn.activities.payloads import CallDone, CallInput, activity_name
 from everturn.activities.running import Interrupted, stopped_here, until_interrupted
 from everturn.activities.services import Activities
+from everturn.activities.settings import turn_config
+from everturn.activities.telemetry import tool_finished
 from everturn.activities.values import NotJsonError, as_json, error_text, for_model
 from everturn.chunks import TOOL_OUTPUT_AVAILABLE, TOOL_PROGRESS, Event
 from everturn.hooks.calling import invoke
@@ -104,7 +106,16 @@ class ToolActivities(Activities):
             settled = ended(state="interrupted", error=INTERRUPTED_TEXT)
         finally:
             self._services.pace.ran(given.agent, given.tool_name, time.monotonic() - started)
-        return await self._settle(given, settled)
+        done = await self._settle(given, settled)
+        if given.traced:
+            await self._tell(given, settled)
+        return done
+
+    async def _tell(self, given: CallInput, settled: ToolCall) -> None:
+        turn = await self._store.load_turn(given.request_id)
+        telemetry = turn_config(turn.config).active_telemetry
+        if telemetry is not None:
+            tool_finished(telemetry, turn, settled)
 
     async def _in_time(self, run: ToolRun) -> object:
         """The tool's output as JSON; raises ToolFailedError."""

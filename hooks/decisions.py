@@ -12,6 +12,7 @@ from pydantic import BaseModel, ConfigDict, Field, PlainSerializer, PlainValidat
 from everturn.hooks.outputs import OutputSpec, output_spec
 from everturn.hooks.references import reference_to
 from everturn.hooks.stopping import StopCondition, StopRule, as_stored
+from everturn.hooks.telemetry import Telemetry
 from everturn.hooks.tools import Tool
 from everturn.turns import JsonDict
 
@@ -96,7 +97,7 @@ class TurnConfig(Config):
     system replaces the agent's instructions. messages replaces what the model sees (OpenAI chat format); the stored
     transcript stays. active_tools: names the model may use. timeout and chat_stream_stall_timeout: seconds, for one
     model call and for the silence between two chunks (0 = off). provider_options: passed to the provider as they are.
-    metadata: stored with the turn.
+    metadata: stored with the turn. telemetry: what an operator is told of this turn's model calls and tools.
 
     tools adds tools that stand at the top level of a module. stop_when ends the turn after a step that called tools:
     rules (`has_tool_call`, `step_count_is`, `spent`) or functions at the top level of a module. output: the final
@@ -131,6 +132,7 @@ class TurnConfig(Config):
     timeout: float | None = Field(default=None, gt=0)
     provider_options: dict[str, Any] | None = None
     metadata: dict[str, Any] | None = None
+    telemetry: Telemetry | None = None
 
     @property
     def added_tools(self) -> list[str]:
@@ -149,6 +151,11 @@ class TurnConfig(Config):
     @property
     def output_spec(self) -> OutputSpec | None:
         return cast(OutputSpec | None, self.output)
+
+    @property
+    def active_telemetry(self) -> Telemetry | None:
+        """None if the turn is not to be told of."""
+        return self.telemetry if self.telemetry is not None and self.telemetry.enabled else None
 
     @field_validator("temperature", "top_p")
     @classmethod

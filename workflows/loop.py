@@ -53,6 +53,7 @@ class Loop:
         self._failures_in_a_row = 0
         self._stops = Stops()
         self._repaired = False
+        self._traced = False
 
     async def run(self) -> LoopEnd:
         """Raises Stopped when the turn is cancelled, FailureError when a step or an agent's hook failed for good."""
@@ -95,6 +96,7 @@ class Loop:
         if decision.max_steps is not None:
             self._max_steps = decision.max_steps
         self._stops.decide(decision)
+        self._traced = decision.traced
         return decision.blocked
 
     async def _model_step(self, step: int) -> StepDone | None:
@@ -158,7 +160,13 @@ class Loop:
         after = self._tool_hooks("after_tool_call", call)
         announce = not after or not call.executable  # what cannot run was shown with the step
         given = CallInput(
-            self._turn.request_id, self._turn.agent, step, call.tool_call_id, call.tool_name, announce=announce
+            self._turn.request_id,
+            self._turn.agent,
+            step,
+            call.tool_call_id,
+            call.tool_name,
+            announce=announce,
+            traced=self._traced,
         )
         done = await self._outcome(given, call)
         self._view.call_done(call, done)

@@ -60,6 +60,7 @@ if TYPE_CHECKING:
     from everturn.hooks.ready.read_only import ReadOnly
     from everturn.hooks.ready.redact import Redact
     from everturn.hooks.stopping import has_tool_call, spent, step_count_is
+    from everturn.hooks.telemetry import Telemetry
     from everturn.hooks.tools import Tool, tool
     from everturn.messages import Message
     from everturn.settings import Settings
@@ -121,6 +122,7 @@ _HOMES = {
     "hooks.ready.read_only": ("ReadOnly",),
     "hooks.ready.redact": ("Redact",),
     "hooks.stopping": ("has_tool_call", "spent", "step_count_is"),
+    "hooks.telemetry": ("Telemetry",),
     "hooks.tools": ("Tool", "tool"),
     "messages": ("Message",),
     "settings": ("Settings",),
@@ -177,6 +179,7 @@ __all__ = [
     "StoreUnavailable",
     "StoredTurnCode",
     "Substitute",
+    "Telemetry",
     "TemporalUnavailable",
     "ThreadBusy",
     "TooBusy",
