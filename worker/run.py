@@ -73,7 +73,7 @@ async def _run(
     await _first(running, plugin.ready)
     if not running.done():
         gc.collect()
-        gc.freeze()  # what is loaded stays: walking over it took full collections, and so all turns, a tenth of a second
+        gc.freeze()  # what is loaded stays; each full collection would stop all turns to walk over it
         logger.info("worker polls task queue %r at %s", settings.task_queue, place_of(worker.client).target)
         await _say_which_build(worker.client, settings)
         if started is not None:
