@@ -53,6 +53,8 @@ class BeginInput:
     run_id: str
     submitted_at: float
     withdrawn: bool = False
+    asked_at: float = 0.0
+    """By the same clock, now: a turn that waits for further messages is judged by it."""
 
 
 @crossing
@@ -72,6 +74,8 @@ class Begun:
     error: TurnError | None = None
     overflow_retries: int = 1
     compactions: int = 0
+    hold_until: float | None = None
+    """Seconds since the epoch until which a queued turn waits for further messages of its thread."""
 
 
 @crossing
@@ -298,6 +302,10 @@ class TurnOutcome:
     next_request_id: str | None = None
     output: Any = None
     """The structured output up to 32 KB of JSON, None if previews are off."""
+    superseded_by: str | None = None
+    """The turn that took the place of this one."""
+    joined: bool = False
+    """That turn answers this one's message, too."""
 
     def as_result(self) -> TurnResult:
         """The client's view; the message itself is in the store."""
@@ -323,63 +331,6 @@ class CancelRequest:
     """Argument of the signal `cancel_chat`."""
 
     reason: str | None = None
-
-
-@crossing
-@dataclass(frozen=True)
-class WaitInput:
-    """A call begins to wait. kind: approval or client_tool. until: seconds since the epoch."""
-
-    request_id: str
-    tool_call_id: str
-    kind: str
-    reason: str
-    until: float
-
-
-@crossing
-@dataclass(frozen=True)
-class WaitAnswer:
-    """The answer to a waiting call. answer: approved, denied, result or expired. error: the reason of a denial, or the
-    error that a front end reports."""
-
-    request_id: str
-    agent: str
-    tool_call_id: str
-    tool_name: str
-    answer: str
-    input: JsonDict | None = None
-    output: Any = None
-    error: str | None = None
-    announce: bool = True
-
-
-@crossing
-@dataclass(frozen=True)
-class Approval:
-    """Argument of the update `approve`. input: other arguments for the call, None to run it as asked."""
-
-    tool_call_id: str
-    input: JsonDict | None = None
-
-
-@crossing
-@dataclass(frozen=True)
-class Denial:
-    """Argument of the update `deny`."""
-
-    tool_call_id: str
-    reason: str | None = None
-
-
-@crossing
-@dataclass(frozen=True)
-class ClientResult:
-    """Argument of the update `submit_tool_result`. error: set if the front end's tool failed."""
-
-    tool_call_id: str
-    output: Any = None
-    error: str | None = None
 
 
 @crossing

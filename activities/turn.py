@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import Any, cast
+from typing import Any, Final, cast
 
 from temporalio import activity
 from temporalio.exceptions import ApplicationError
@@ -22,7 +22,7 @@ from everturn.activities.previews import RESULT_BYTES, small_enough
 from everturn.activities.services import Activities, Services
 from everturn.activities.settling import settle_lost
 from everturn.activities.turn_tools import CLIENT_TOOLS_KEY
-from everturn.activities.turn_workflows import NEVER_STARTED, find_workflow, wake
+from everturn.activities.turn_workflows import NEVER_STARTED, find_workflow, stop, wake
 from everturn.activities.unrecorded import principal_of, record
 from everturn.errors import (
     BadInput,
@@ -41,6 +41,9 @@ from everturn.hooks.registry import RegisteredAgent, tool_patterns
 from everturn.messages import user_parts
 from everturn.store.records import Admission, Admitted, Ended, Ending, Room
 from everturn.turns import TurnError
+
+SUPERSEDED: Final = "a later message took its place"
+"""Why a turn was stopped for one with policy "latest"."""
 
 
 class TurnActivities(Activities):
@@ -65,6 +68,7 @@ class TurnActivities(Activities):
             admitted = await self._store.begin(admission)
         except BadInput as error:
             raise ApplicationError(str(error), type=type(error).__name__, non_retryable=True) from error
+        await self._make_way(admitted)
         if unknown is not None and admitted.outcome == "run":
             return Begun("unknown_agent", error=unknown)
         unusable = _unusable_tools(turn, agent) if admitted.outcome == "run" else None
@@ -116,6 +120,13 @@ class TurnActivities(Activities):
         await settle_lost(activity.client(), self._store, given.behind, queue, reason)
         return True
 
+    async def _make_way(self, admitted: Admitted) -> None:
+        """Tells the turns whose place this one took, and stops the running one if it is in the way."""
+        for request_id in admitted.superseded:
+            await wake(activity.client(), request_id)
+        if admitted.cancel is not None:
+            await stop(activity.client(), admitted.cancel, SUPERSEDED)
+
 
 def _admission(given: BeginInput, agent: RegisteredAgent | None, room: Room) -> Admission:
     turn = given.turn
@@ -124,12 +135,13 @@ def _admission(given: BeginInput, agent: RegisteredAgent | None, room: Room) -> 
         thread_id=turn.thread_id,
         agent=turn.agent,
         digest=turn.digest,
-        policy=cast(Any, turn.policy),
+        policy=turn.policy,
         trigger=cast(Any, turn.trigger),
         submitted_at=given.submitted_at,
+        asked_at=given.asked_at,
         run_id=given.run_id,
         parts=user_parts(turn.parts) if turn.parts is not None else None,
-        draft=turn.parts is None and turn.trigger == "submit",
+        draft=turn.parts is None and turn.trigger != "continue",
         after=turn.after,
         message_metadata=turn.message_metadata,
         body=turn.body,
@@ -178,6 +190,7 @@ def _begun(turn: TurnInput, admitted: Admitted, agent: RegisteredAgent | None) -
         compactions=agent.session.max_compactions if agent and agent.session.token_limit is not None else 0,
         model=agent.model.name if agent else "",
         error=error,
+        hold_until=admitted.hold_until,
     )
 
 
@@ -218,4 +231,6 @@ def _outcome(ended: Ended, *, previews: bool) -> TurnOutcome:
         error=ended.error,
         next_request_id=ended.next_request_id,
         output=ended.output if previews and small_enough(ended.output) else None,
+        superseded_by=ended.superseded_by,
+        joined=ended.joined,
     )

@@ -15,6 +15,7 @@ from temporalio.api.workflowservice.v1 import DescribeWorkflowExecutionRequest
 from temporalio.client import Client
 from temporalio.service import RPCError, RPCStatusCode
 
+from everturn.activities.payloads import CancelRequest
 from everturn.ids import workflow_id
 
 RPC_TIMEOUT: Final = timedelta(seconds=8)
@@ -79,3 +80,13 @@ async def wake(client: Client, request_id: str) -> None:
         await client.get_workflow_handle(workflow_id(request_id)).signal("your_turn", rpc_timeout=RPC_TIMEOUT)
     except RPCError as error:
         logger.warning("turn %s could not be woken: %s", request_id, error)
+
+
+async def stop(client: Client, request_id: str, reason: str) -> None:
+    """Asks a turn to end, as its user would; one that has ended meanwhile is left alone. Raises RPCError."""
+    handle = client.get_workflow_handle(workflow_id(request_id))
+    try:
+        await handle.signal("cancel_chat", CancelRequest(reason), rpc_timeout=RPC_TIMEOUT)
+    except RPCError as error:
+        if error.status != RPCStatusCode.NOT_FOUND:
+            raise

@@ -42,6 +42,7 @@ async def record(services: Services, turn: TurnInput) -> None:
         policy="queue",
         trigger=_trigger(turn),
         submitted_at=info.scheduled_time.timestamp(),
+        asked_at=info.scheduled_time.timestamp(),
         run_id=info.workflow_run_id or "",
         body=turn.body,
         principal=_known_principal(turn),

@@ -8,9 +8,10 @@ from temporalio import activity
 from temporalio.exceptions import ApplicationError
 
 from everturn.activities.outcomes import call_done, outcome_events
-from everturn.activities.payloads import CallDecision, WaitAnswer, WaitInput, activity_name
+from everturn.activities.payloads import CallDecision, activity_name
 from everturn.activities.services import Activities
 from everturn.activities.values import MAX_ERROR_BYTES, for_model
+from everturn.activities.wait_payloads import WaitAnswer, WaitInput
 from everturn.chunks import TOOL_APPROVAL_REQUEST, Event
 from everturn.hooks.log import cut
 from everturn.hooks.tools import ToolInputError

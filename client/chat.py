@@ -12,7 +12,8 @@ from typing import Any, Self
 from temporalio.client import Client
 from temporalio.converter import DataConverter
 
-from everturn.activities.payloads import Approval, ClientResult, Denial, TurnInput
+from everturn.activities.payloads import TurnInput
+from everturn.activities.wait_payloads import Approval, ClientResult, Denial
 from everturn.checks import check_count, check_seconds
 from everturn.chunks import Chunk
 from everturn.client.answering import answered
@@ -44,6 +45,7 @@ from everturn.errors import (
 )
 from everturn.ids import check_id, workflow_id
 from everturn.messages import INLINE_MESSAGE_BYTES, Message, UserMessage, json_size
+from everturn.policies import Debounce
 from everturn.settings import Settings, settings_from
 from everturn.store.room import room_of
 from everturn.store.store import Store
@@ -51,7 +53,6 @@ from everturn.turns import (
     TERMINAL,
     CancelOutcome,
     PendingCall,
-    Policy,
     Principal,
     TurnInfo,
     TurnResult,
@@ -131,17 +132,21 @@ class ChatClient:
         body: Mapping[str, Any] | None = None,
         principal: Principal | None = None,
         tenant_id: str | None = None,
-        policy: Policy = "queue",
+        policy: str | Debounce = "queue",
         metadata: Mapping[str, Any] | None = None,
         client_tools: Sequence[Mapping[str, Any]] = (),
     ) -> Turn:
         """Asks for a turn; when this returns, it is durably accepted.
 
         The same request_id with the same content gives the same turn (`accepted` is False), with other content
-        RequestConflict. policy "queue" waits behind the thread's running turn, "reject" raises ThreadBusy. Raises
-        TooBusy if too many turns wait already; where only the worker sees that, the turn is dropped with it. body and
-        metadata are JSON objects: for hooks and tools, and stored with the message.
+        RequestConflict. body and metadata are JSON objects: for hooks and tools, and stored with the message. Raises
+        TooBusy if too many turns wait already; where only the worker sees that, the turn is dropped with it.
         client_tools: {"name", "description", "schema"} of tools that the caller's front end runs in this turn.
+
+        policy, for a thread that is busy: "queue" waits; "reject" raises ThreadBusy; "drop" ends the turn as dropped;
+        "latest" stops the running turn and supersedes those that wait; "merge" lets the turn that waits before this one
+        answer this message, too; Debounce(seconds), or "debounce:2", waits for further messages, in an idle thread too,
+        and answers all at once. A turn whose message another one answers has that turn's `result` and `stream`.
         """
         turn = make_input(
             thread_id,
@@ -214,7 +219,7 @@ class ChatClient:
         body: Mapping[str, Any] | None = None,
         principal: Principal | None = None,
         tenant_id: str | None = None,
-        policy: Policy = "queue",
+        policy: str | Debounce = "queue",
         metadata: Mapping[str, Any] | None = None,
         client_tools: Sequence[Mapping[str, Any]] = (),
     ) -> TurnResult:
@@ -254,7 +259,7 @@ class ChatClient:
         try:
             async with asyncio.timeout(timeout):
                 if self._store is None:
-                    return (await self._temporal.outcome(request_id)).as_result()
+                    return (await self._temporal.answer_of(request_id)).as_result()
                 return await self._follower(request_id).result(request_id)
         except TimeoutError as error:
             raise ResultTimeout(request_id, timeout or 0.0) from error
@@ -363,7 +368,8 @@ class ChatClient:
 
     async def _check_room(self, turn: TurnInput) -> None:
         if self._store is not None:
-            await self._store.check_room(turn.thread_id, turn.tenant_id, room_of(self._settings))
+            thread = turn.thread_id if turn.policy not in ("drop", "latest") else None  # these two never wait long
+            await self._store.check_room(thread, turn.tenant_id, room_of(self._settings))
 
     async def _check_free(self, thread_id: str) -> None:
         running = await self._store.running(thread_id) if self._store else None

@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import AsyncGenerator, AsyncIterator
+from contextlib import aclosing
+from dataclasses import replace
 from typing import Final, cast
 
 from everturn.activities.payloads import TurnOutcome
-from everturn.chunks import ERROR, Chunk
+from everturn.chunks import ABORT, ERROR, JOINED, Chunk
 from everturn.client.temporal import TemporalTurns
 from everturn.errors import StoreUnavailable, TurnNotFound
 from everturn.store.records import Ended
@@ -26,8 +28,29 @@ class Follower:
         self._temporal, self._store, self._known = temporal, store, known
 
     async def chunks(self, request_id: str, after: int) -> AsyncGenerator[Chunk, None]:
-        """The chunks numbered above `after`, up to and with the end. Raises TurnNotFound."""
+        """The chunks numbered above `after`, up to and with the end. Raises TurnNotFound.
+
+        Where the message was answered by another turn, that turn's chunks follow, numbered on.
+        """
         await self._check_exists(request_id)
+        answered_by, last = await self._left_behind(request_id, after) if after else (None, 0)
+        if answered_by is None:
+            async with aclosing(self._own_chunks(request_id, after)) as chunks:
+                async for chunk in chunks:
+                    answered_by, last = _joined(chunk), chunk.seq
+                    yield chunk if answered_by is None else replace(chunk, type=JOINED, data={"requestId": answered_by})
+        if answered_by is not None:
+            async with aclosing(self._own_chunks(answered_by, max(after - last, 0))) as chunks:
+                async for chunk in chunks:
+                    yield replace(chunk, seq=chunk.seq + last)
+
+    async def result(self, request_id: str) -> TurnResult:
+        """Waits for the end, of the turn that answers this one's message. Raises TurnNotFound."""
+        result = await self._own_result(request_id)
+        head = await self._store.head(request_id) if result.status == "superseded" else None
+        return result if head is None or head.answered_by is None else await self._own_result(head.answered_by)
+
+    async def _own_chunks(self, request_id: str, after: int) -> AsyncGenerator[Chunk, None]:
         source = cast(AsyncGenerator[Chunk, None], self._store.tail(request_id, after))
         try:
             while (chunk := await self._next(source, request_id)) is not None:
@@ -37,8 +60,7 @@ class Follower:
         finally:
             await source.aclose()
 
-    async def result(self, request_id: str) -> TurnResult:
-        """Waits for the end. Raises TurnNotFound."""
+    async def _own_result(self, request_id: str) -> TurnResult:
         await self._check_exists(request_id)
         waiting = asyncio.ensure_future(self._store.wait_end(request_id))
         try:
@@ -95,6 +117,19 @@ class Follower:
             return
         if await self._store.head(request_id) is None and await self._temporal.find(request_id) is None:
             raise TurnNotFound(request_id)
+
+    async def _left_behind(self, request_id: str, after: int) -> tuple[str | None, int]:
+        """The turn that answers this one's message, if `after` is behind this one's own chunks; the number of those."""
+        head = await self._store.head(request_id)
+        if head is None or head.answered_by is None or after < head.last_seq:
+            return None, 0
+        return head.answered_by, head.last_seq
+
+
+def _joined(chunk: Chunk) -> str | None:
+    """The turn that answers the message of a turn which ends with this chunk."""
+    by: str | None = chunk.data.get("supersededBy") if chunk.type == ABORT and chunk.data.get("joined") else None
+    return by
 
 
 async def _advance(source: AsyncIterator[Chunk]) -> Chunk | None:

@@ -14,7 +14,8 @@ from everturn.errors import BadInput
 from everturn.hooks.client_tools import client_tool_specs
 from everturn.ids import check_id, new_request_id
 from everturn.messages import INLINE_MESSAGE_BYTES, Part, dump_json, json_size, text_of, user_parts
-from everturn.turns import POLICIES, STATUSES, JsonDict, Principal
+from everturn.policies import policy_text
+from everturn.turns import STATUSES, JsonDict, Principal
 
 MAX_BODY_BYTES = 256 * 1024
 """body, metadata and principal travel through Temporal's history with the turn."""
@@ -37,20 +38,18 @@ def make_input(
     body: Mapping[str, Any] | None,
     principal: Principal | None,
     tenant_id: str | None,
-    policy: str,
+    policy: object,
     metadata: Mapping[str, Any] | None,
     client_tools: Sequence[Mapping[str, Any]],
 ) -> TurnInput:
     """Raises BadInput or MessageTooLarge, naming the value that cannot be used."""
-    if not isinstance(cast(object, policy), str) or policy not in POLICIES:
-        raise BadInput(f"policy {shown(policy)} is unknown; use one of: {', '.join(sorted(POLICIES))}")
     turn = TurnInput(
         request_id=check_id(request_id, "request_id") if request_id is not None else new_request_id(),
         thread_id=check_id(thread_id, "thread_id"),
         agent=check_id(agent, "agent"),
         digest="",
         parts=user_parts(message),
-        policy=policy,
+        policy=policy_text(policy),
         message_metadata=json_object(metadata, "metadata") or {},
         body=json_object(body, "body"),
         principal=_principal(principal),

@@ -129,6 +129,12 @@ class TemporalTurns:
         """Ends a turn whose workflow is gone: see `settle_lost`."""
         await self._call(settle_lost(self.client, store, request_id, found.task_queue, found.gone or ""))
 
+    async def answer_of(self, request_id: str) -> TurnOutcome:
+        """`outcome`; for a turn whose message another turn answers, too, the outcome of that turn."""
+        outcome = await self.outcome(request_id)
+        joined = outcome.superseded_by if outcome.joined else None
+        return await self.outcome(joined) if joined is not None else outcome
+
     async def outcome(self, request_id: str) -> TurnOutcome:
         """Waits for the workflow's end. A turn without a result of its own (terminated, say) counts as lost."""
         handle = self.client.get_workflow_handle(workflow_id(request_id), result_type=TurnOutcome)

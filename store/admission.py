@@ -2,38 +2,53 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from dataclasses import replace
 from datetime import datetime
 from typing import Final, Literal
 
-from sqlalchemy import Connection, bindparam, delete, insert, select, update
+from sqlalchemy import Connection, bindparam, delete, select, update
 
-from everturn.chunks import ERROR, QUEUED, START, Event
-from everturn.errors import BadInput, ThreadBusy
-from everturn.ids import assistant_message_id, user_message_id
+from everturn.chunks import ABORT, ERROR, QUEUED, Event
+from everturn.errors import ThreadBusy
 from everturn.messages import Part
 from everturn.store.columns import AnyRow, from_epoch, now
 from everturn.store.events import EventLog
+from everturn.store.joining import (
+    is_settled,
+    joiners,
+    keep_message,
+    supersede,
+    supersede_earlier,
+    superseded_by,
+)
 from everturn.store.locks import (
     find_turn,
     insert_or_ignore,
     lock_thread,
     lock_turn,
     thread_of,
-    update_thread,
     update_turn,
 )
-from everturn.store.queue import Waiting, ahead_of
+from everturn.store.queue import Waiting, ahead_of, came_later, hold_until, superseder_of
 from everturn.store.records import Admission, Admitted
 from everturn.store.room import lacks_room
 from everturn.store.rows import error_values, principal_value
-from everturn.store.tables import IS_QUEUED, drafts, messages, stream_events, threads, turns
+from everturn.store.starting import run
+from everturn.store.tables import IS_QUEUED, drafts, stream_events, threads, turns
 from everturn.turns import TERMINAL, JsonDict, TurnError
 
 BUSY: Final = "ThreadBusy"
 FULL: Final = "TooBusy"
-_QUEUE: Final = select(turns.c.request_id, turns.c.submitted_at, turns.c.after_request_id).where(
-    turns.c.thread_id == bindparam("thread"), IS_QUEUED
+_WAITING: Final = (
+    turns.c.request_id,
+    turns.c.submitted_at,
+    turns.c.after_request_id,
+    turns.c.policy,
+    turns.c.trigger,
 )
+_QUEUE: Final = select(*_WAITING).where(turns.c.thread_id == bindparam("thread"), IS_QUEUED)
+_TURN: Final = select(*_WAITING).where(turns.c.request_id == bindparam("turn"))
 
 
 def begin(connection: Connection, admission: Admission) -> Admitted:
@@ -55,6 +70,8 @@ def begin(connection: Connection, admission: Admission) -> Admitted:
         return _over(turn, admission)
     if turn.status != "queued":
         return _adopt(connection, turn, admission)
+    if admission.withdrawn:
+        return Admitted("withdrawn", manifest=turn.manifest or {})
     return _claim(connection, thread, turn, admission, asked_at, is_new=is_new)
 
 
@@ -69,8 +86,11 @@ def put_draft(connection: Connection, request_id: str, digest: str, parts: list[
 
 def queue_of(connection: Connection, thread_id: str) -> list[Waiting]:
     """The queued turns of a thread, in no order."""
-    rows = connection.execute(_QUEUE, {"thread": thread_id})
-    return [Waiting(row.request_id, row.submitted_at, row.after_request_id) for row in rows]
+    return [_waiting(row) for row in connection.execute(_QUEUE, {"thread": thread_id})]
+
+
+def _waiting(row: AnyRow) -> Waiting:
+    return Waiting(row.request_id, row.submitted_at, row.after_request_id, row.policy, row.trigger != "continue")
 
 
 def _new_thread(thread_id: str, asked_at: datetime) -> JsonDict:
@@ -91,11 +111,12 @@ def _new_turn(admission: Admission) -> JsonDict:
         "after_request_id": admission.after,
         "tenant_id": admission.tenant_id,
         "principal": principal_value(admission.principal),
+        "principal_id": admission.principal.id if admission.principal else None,
         "body": admission.body,
         "manifest": admission.manifest,
+        "joined": False,
         "config": admission.config,
         "submitted_at": from_epoch(admission.submitted_at),
-        "principal_id": admission.principal.id if admission.principal else None,
         "events_pruned": False,
         **dict.fromkeys(_COUNTERS, 0),
     }
@@ -107,10 +128,10 @@ _COUNTERS = (
     "output_tokens",
     "cached_tokens",
     "reasoning_tokens",
+    "model_ms",
     "attempts_failed",
     "first_part",
     "prompt_position",
-    "model_ms",
     "current_attempt",
     "last_seq",
 )
@@ -128,32 +149,99 @@ def _claim(
     connection: Connection, thread: AnyRow, turn: AnyRow, admission: Admission, asked_at: datetime, *, is_new: bool
 ) -> Admitted:
     """A turn that has not run yet asks for the thread. Whether there is room for it is asked once, when it is new."""
-    if admission.withdrawn:
-        return Admitted("withdrawn", manifest=turn.manifest or {})
-    behind = _blocker(connection, thread, turn, admission)
-    if behind is not None and admission.policy == "reject":
-        busy = TurnError(BUSY, str(ThreadBusy(turn.thread_id, thread.running_request_id or behind)))
-        return _refuse(connection, turn, "busy", busy, asked_at, behind)
-    full = lacks_room(connection, admission, waits=behind is not None) if is_new else None
+    me = replace(_waiting(turn), after=admission.after)
+    others = [other for other in queue_of(connection, turn.thread_id) if other.request_id != turn.request_id]
+    running = _running(connection, thread)
+    newer = superseder_of(me, [*others, *running])
+    if newer is not None:
+        supersede(connection, turn.request_id, newer.request_id, joined=False)
+        return Admitted("known", manifest=turn.manifest or {})
+    behind = _blocker(connection, thread, turn, me, others)
+    if behind is not None and me.policy in ("reject", "drop"):
+        return _stand_back(connection, thread, turn, behind, asked_at)
+    waits = behind is not None and me.policy != "latest"
+    full = lacks_room(connection, admission, waits=waits) if is_new else None
     if full is not None:
         return _refuse(connection, turn, "full", TurnError(FULL, str(full)), asked_at)
+    if me.policy == "latest":
+        return _take_over(connection, thread, turn, admission, me, others, running, asked_at)
+    if behind is not None:
+        return _queue(connection, turn, admission, behind, asked_at)
+    return _start(connection, thread, turn, admission, me, others, asked_at)
+
+
+def _take_over(
+    connection: Connection,
+    thread: AnyRow,
+    turn: AnyRow,
+    admission: Admission,
+    me: Waiting,
+    others: Sequence[Waiting],
+    running: Sequence[Waiting],
+    asked_at: datetime,
+) -> Admitted:
+    """The newest message counts: what waits before it is superseded, what runs is to be stopped."""
+    left = supersede_earlier(connection, me, others)
+    behind = _blocker(connection, thread, turn, me, left)
     if behind is None:
-        return _run(connection, thread, turn, admission, asked_at)
-    return _queue(connection, turn, admission, behind)
+        return _start(connection, thread, turn, admission, me, left, asked_at)
+    queued = _queue(connection, turn, admission, behind, asked_at)
+    in_the_way = next((other.request_id for other in running if came_later(me, other)), None)
+    return replace(queued, superseded=superseded_by(connection, me.request_id), cancel=in_the_way)
+
+
+def _start(
+    connection: Connection,
+    thread: AnyRow,
+    turn: AnyRow,
+    admission: Admission,
+    me: Waiting,
+    others: Sequence[Waiting],
+    asked_at: datetime,
+) -> Admitted:
+    """Nobody is in the way of this turn: it runs, unless it still waits for further messages to answer."""
+    joining = joiners(connection, me, admission, others)
+    until = hold_until(me, [joiner.turn for joiner in joining])
+    if until is None or until <= from_epoch(admission.asked_at):
+        return run(connection, thread, turn, admission, joining, asked_at)
+    keep_message(connection, admission, asked_at)
+    update_turn(connection, turn.request_id, run_id=admission.run_id, after_request_id=admission.after)
+    return Admitted("queued", manifest=turn.manifest or {}, hold_until=until.timestamp())
+
+
+def _stand_back(connection: Connection, thread: AnyRow, turn: AnyRow, behind: str, asked_at: datetime) -> Admitted:
+    """The thread is busy, and by its policy the turn does not wait for it."""
+    running = thread.running_request_id or behind
+    if turn.policy == "reject":
+        busy = TurnError(BUSY, str(ThreadBusy(turn.thread_id, running)))
+        return _refuse(connection, turn, "busy", busy, asked_at, behind)
+    connection.execute(delete(drafts).where(drafts.c.request_id == turn.request_id))
+    log = EventLog(turn.request_id, turn.last_seq)
+    log.add(Event(ABORT, {"reason": f"the thread was busy with turn {running}", "status": "dropped"}))
+    log.save(connection, status="dropped", ended_at=asked_at)
+    return Admitted("known", manifest=turn.manifest or {})
 
 
 def _adopt(connection: Connection, turn: AnyRow, admission: Admission) -> Admitted:
+    """A turn that runs asks again: its answer got lost, or another run of its workflow goes on with it."""
     if turn.run_id != admission.run_id:
         update_turn(connection, turn.request_id, run_id=admission.run_id)
-    return Admitted("run", manifest=turn.manifest or {})
+    return Admitted("run", manifest=turn.manifest or {}, superseded=superseded_by(connection, turn.request_id))
 
 
-def _blocker(connection: Connection, thread: AnyRow, turn: AnyRow, admission: Admission) -> str | None:
+def _running(connection: Connection, thread: AnyRow) -> list[Waiting]:
+    """The turn that has the thread, if one has."""
+    if thread.running_request_id is None:
+        return []
+    return [_waiting(row) for row in connection.execute(_TURN, {"turn": thread.running_request_id})]
+
+
+def _blocker(
+    connection: Connection, thread: AnyRow, turn: AnyRow, me: Waiting, others: Sequence[Waiting]
+) -> str | None:
     """The turn to wait for: the one that must come first, or the nearest in the queue, or the running one."""
-    if admission.after is not None and not _is_settled(connection, turn.thread_id, admission.after):
-        return admission.after
-    me = Waiting(turn.request_id, turn.submitted_at, admission.after)
-    others = [other for other in queue_of(connection, turn.thread_id) if other.request_id != turn.request_id]
+    if me.after is not None and not is_settled(connection, turn.thread_id, me.after):
+        return me.after
     ahead = ahead_of(me, others)
     if ahead:
         return ahead[-1].request_id
@@ -161,13 +249,8 @@ def _blocker(connection: Connection, thread: AnyRow, turn: AnyRow, admission: Ad
     return running
 
 
-def _is_settled(connection: Connection, thread_id: str, request_id: str) -> bool:
-    query = select(turns.c.status, turns.c.thread_id).where(turns.c.request_id == request_id)
-    row = connection.execute(query).one_or_none()
-    return row is not None and (row.thread_id != thread_id or row.status in TERMINAL)
-
-
-def _queue(connection: Connection, turn: AnyRow, admission: Admission, behind: str) -> Admitted:
+def _queue(connection: Connection, turn: AnyRow, admission: Admission, behind: str, asked_at: datetime) -> Admitted:
+    keep_message(connection, admission, asked_at)
     log = EventLog(turn.request_id, turn.last_seq)
     told = select(stream_events.c.data).where(
         stream_events.c.request_id == turn.request_id, stream_events.c.type == QUEUED
@@ -191,77 +274,3 @@ def _refuse(
     log.add(Event(ERROR, {"type": error.type, "errorText": error.message}))
     log.save(connection, status="dropped", ended_at=asked_at, **error_values(error))
     return Admitted(outcome, behind=behind, manifest=turn.manifest or {}, error=error)
-
-
-def _run(connection: Connection, thread: AnyRow, turn: AnyRow, admission: Admission, asked_at: datetime) -> Admitted:
-    manifest = turn.manifest if turn.manifest is not None else admission.manifest or {}
-    continued = _message_to_continue(connection, turn)
-    if turn.trigger == "continue" and continued is None:
-        return Admitted("nothing_to_continue", manifest=manifest)
-    position: int = thread.last_position
-    parts = _take_parts(connection, admission)
-    if parts is not None:
-        position += 1
-        _insert_user_message(connection, admission, parts, position, asked_at)
-    update_thread(connection, turn.thread_id, running_request_id=turn.request_id, last_position=position)
-    log = EventLog(turn.request_id, turn.last_seq)
-    message_id = continued or assistant_message_id(turn.request_id)
-    facts = {"messageId": message_id, "requestId": turn.request_id, "threadId": turn.thread_id}
-    log.add(Event(START, facts))
-    log.save(
-        connection,
-        status="running",
-        started_at=asked_at,
-        run_id=admission.run_id,
-        after_request_id=admission.after,
-        manifest=manifest,
-        message_id=continued,
-        prompt_position=position,
-    )
-    return Admitted("run", manifest=manifest)
-
-
-def _take_parts(connection: Connection, admission: Admission) -> list[Part] | None:
-    if not admission.draft:
-        return admission.parts
-    of_turn = drafts.c.request_id == admission.request_id
-    mine = of_turn & (drafts.c.digest == admission.digest)
-    parts: list[Part] | None = connection.scalar(select(drafts.c.parts).where(mine))
-    if parts is None:
-        raise BadInput(
-            f"the message of turn {admission.request_id!r} was announced as a draft and is not in the store; "
-            "submit the turn again with the same store as the worker's"
-        )
-    connection.execute(delete(drafts).where(of_turn))
-    return parts
-
-
-def _insert_user_message(
-    connection: Connection, admission: Admission, parts: list[Part], position: int, asked_at: datetime
-) -> None:
-    message = {
-        "message_id": user_message_id(admission.request_id),
-        "thread_id": admission.thread_id,
-        "position": position,
-        "role": "user",
-        "request_id": admission.request_id,
-        "parts": parts,
-        "metadata": admission.message_metadata or None,
-        "hidden": False,
-        "created_at": asked_at,
-    }
-    connection.execute(insert(messages), message)
-
-
-def _message_to_continue(connection: Connection, turn: AnyRow) -> str | None:
-    """The thread's newest message, if this turn continues it."""
-    if turn.trigger != "continue":
-        return None
-    newest = (
-        select(messages.c.message_id, messages.c.role, messages.c.hidden)
-        .where(messages.c.thread_id == turn.thread_id)
-        .order_by(messages.c.position.desc())
-        .limit(1)
-    )
-    row = connection.execute(newest).one_or_none()
-    return row.message_id if row is not None and row.role == "assistant" and not row.hidden else None

@@ -99,8 +99,9 @@ def _end(connection: Connection, thread: AnyRow, turn: AnyRow, ending: Ending) -
     elif parts:
         message_id, first_part = _save_message(connection, thread, turn, parts, ending, ended_at)
     if ending.status == "blocked":
-        mine = (messages.c.request_id == turn.request_id) & (messages.c.role == "user")
-        connection.execute(update(messages).where(mine).values(hidden=True))
+        joined = select(turns.c.request_id).where(turns.c.superseded_by == turn.request_id, turns.c.joined)
+        answered = (messages.c.request_id == turn.request_id) | messages.c.request_id.in_(joined)
+        connection.execute(update(messages).where(answered, messages.c.role == "user").values(hidden=True))
         log.add(*_reply_events(ending.text))
     log.add(_end_event(turn, ending, message_id))
     log.save(

@@ -4,16 +4,22 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from datetime import datetime
+from datetime import datetime, timedelta
+from itertools import takewhile
+
+from everturn.policies import DEBOUNCE_BOUND, debounce_seconds, may_join
 
 
 @dataclass(frozen=True, slots=True)
 class Waiting:
-    """A queued turn. after: the turn of the same client that must come first."""
+    """A queued turn. after: the turn of the same client that must come first. takes_messages: its own message is a new
+    one, so that further ones may stand behind it."""
 
     request_id: str
     submitted_at: datetime
     after: str | None = None
+    policy: str = "queue"
+    takes_messages: bool = True
 
     @property
     def place(self) -> tuple[datetime, str]:
@@ -40,6 +46,36 @@ def first_of(queue: Sequence[Waiting]) -> str | None:
             return turn.request_id
     # Only a circle of `after` has no first turn; submission order then breaks it.
     return min(queue, key=lambda waiting: waiting.place).request_id if queue else None
+
+
+def came_later(turn: Waiting, other: Waiting) -> bool:
+    """Whether `turn` was submitted after `other`; what one client says of its own two counts more than clocks."""
+    if turn.after == other.request_id:
+        return True
+    return other.after != turn.request_id and turn.place > other.place
+
+
+def superseder_of(me: Waiting, others: Sequence[Waiting]) -> Waiting | None:
+    """The newest turn that, by its policy, takes the place of `me`; None if there is none."""
+    newer = [other for other in others if other.policy == "latest" and came_later(other, me)]
+    return max(newer, key=lambda turn: turn.place, default=None)
+
+
+def joiners_of(me: Waiting, others: Sequence[Waiting]) -> list[Waiting]:
+    """The turns right behind `me` whose policy lets them join it, in order."""
+    if not me.takes_messages:
+        return []
+    behind = sorted((other for other in others if came_later(other, me)), key=lambda turn: turn.place)
+    return list(takewhile(lambda turn: turn.takes_messages and may_join(turn.policy, me.policy), behind))
+
+
+def hold_until(me: Waiting, joiners: Sequence[Waiting]) -> datetime | None:
+    """Until when a debounced turn waits for further messages: each that has come prolongs it, up to the bound."""
+    seconds = debounce_seconds(me.policy)
+    if seconds is None:
+        return None
+    ends = [turn.submitted_at + timedelta(seconds=debounce_seconds(turn.policy) or seconds) for turn in [me, *joiners]]
+    return min(max(ends), me.submitted_at + timedelta(seconds=seconds * DEBOUNCE_BOUND))
 
 
 def _waits_for(turn: Waiting, request_id: str, known: dict[str, Waiting]) -> bool:

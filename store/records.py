@@ -8,7 +8,7 @@ from typing import Any, Literal
 
 from everturn.chunks import Event
 from everturn.messages import Message, Part
-from everturn.turns import JsonDict, Policy, Principal, StopReason, Trigger, TurnError, TurnStatus, Usage, WaitKind
+from everturn.turns import JsonDict, Principal, StopReason, Trigger, TurnError, TurnStatus, Usage, WaitKind
 
 Manifest = dict[str, list[str]]
 """Hook point → names of the hooks that implement it, in order; recorded once, when the turn is admitted."""
@@ -31,10 +31,13 @@ class Admission:
     agent: str
     digest: str
     """Hash of everything that the caller asked for: the same request id with another digest is a conflict."""
-    policy: Policy
+    policy: str
+    """As in everturn.policies."""
     trigger: Trigger
     submitted_at: float
     """Seconds since the epoch, by Temporal's clock; orders the queue of a thread."""
+    asked_at: float
+    """By the same clock, when it asks: a turn that waits for further messages is judged by it."""
     run_id: str
     """The workflow run that executes the turn; the fence against a second one."""
     parts: list[Part] | None = None
@@ -60,14 +63,20 @@ AdmissionOutcome = Literal["run", "queued", "busy", "full", "known", "conflict",
 
 @dataclass(frozen=True, slots=True)
 class Admitted:
-    """run: the thread is this turn's. queued: wait for `behind`. busy: refused by policy. full: refused because too
-    many others wait, see `error`. known: the turn is over, or another run executes it. conflict: the id belongs to
-    another request. withdrawn: recorded; finish it. nothing_to_continue: the newest message of the thread is not the
-    assistant's."""
+    """run: the thread is this turn's. queued: wait for `behind`, or until `hold_until`. busy: refused by policy. full:
+    refused because too many others wait, see `error`. known: the turn is over, be it by this very question. conflict:
+    the id belongs to another request. withdrawn: recorded; finish it. nothing_to_continue: the newest message of the
+    thread is not the assistant's."""
 
     outcome: AdmissionOutcome
     behind: str | None = None
     manifest: Manifest = field(default_factory=dict[str, list[str]])
+    hold_until: float | None = None
+    """Seconds since the epoch: the turn waits for further messages of its thread."""
+    superseded: list[str] = field(default_factory=list[str])
+    """Turns whose place this one took: they are over, and their workflows are to be told."""
+    cancel: str | None = None
+    """The running turn, which this one wants out of its way."""
     error: TurnError | None = None
 
 
@@ -272,6 +281,8 @@ class Ended:
     steps: int
     next_request_id: str | None = None
     output: Any = None
+    superseded_by: str | None = None
+    joined: bool = False
     begun: bool = False
 
 
@@ -293,7 +304,8 @@ class HookTrace:
 
 @dataclass(frozen=True, slots=True)
 class TurnHead:
-    """The few facts that queueing and reading need: who, where, which state."""
+    """The few facts that queueing and reading need: who, where, which state. answered_by: the turn that this one's
+    message has joined. last_seq: number of its last stream event."""
 
     request_id: str
     thread_id: str
@@ -301,6 +313,8 @@ class TurnHead:
     digest: str
     status: TurnStatus
     run_id: str
+    answered_by: str | None
+    last_seq: int
 
 
 @dataclass(frozen=True, slots=True)

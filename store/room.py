@@ -41,9 +41,9 @@ def lacks_room(connection: Connection, admission: Admission, *, waits: bool) -> 
     return _over(connection, "tenant", tenant, room.per_tenant, mine=1)
 
 
-def check_room(connection: Connection, thread_id: str, tenant_id: str | None, room: Room) -> None:
-    """For clients, before anything is sent. Raises TooBusy."""
-    full = _over(connection, "thread", thread_id, room.per_thread)
+def check_room(connection: Connection, thread_id: str | None, tenant_id: str | None, room: Room) -> None:
+    """For clients, before anything is sent; thread_id None: a turn that is not going to wait. Raises TooBusy."""
+    full = _over(connection, "thread", thread_id, room.per_thread) if thread_id is not None else None
     if full is None and tenant_id is not None:
         full = _over(connection, "tenant", tenant_id, room.per_tenant)
     if full is not None:

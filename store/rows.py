@@ -33,6 +33,9 @@ HEAD: Final[Columns] = (
     turns.c.digest,
     turns.c.status,
     turns.c.run_id,
+    turns.c.superseded_by,
+    turns.c.joined,
+    turns.c.last_seq,
 )
 _USAGE: Final[Columns] = (
     turns.c.input_tokens,
@@ -67,6 +70,8 @@ SUMMARY: Final[Columns] = (
     turns.c.started_at,
     turns.c.ended_at,
     turns.c.steps,
+    turns.c.superseded_by,
+    turns.c.joined,
     *_OUTCOME,
     *_USAGE,
 )
@@ -76,6 +81,8 @@ ENDED: Final[Columns] = (
     turns.c.steps,
     turns.c.message_id,
     turns.c.output,
+    turns.c.superseded_by,
+    turns.c.joined,
     turns.c.started_at,
     *_OUTCOME,
     *_USAGE,
@@ -141,7 +148,16 @@ def principal_value(principal: Principal | None) -> JsonDict | None:
 
 
 def head_of(row: AnyRow) -> TurnHead:
-    return TurnHead(row.request_id, row.thread_id, row.agent, row.digest, row.status, row.run_id)
+    return TurnHead(
+        request_id=row.request_id,
+        thread_id=row.thread_id,
+        agent=row.agent,
+        digest=row.digest,
+        status=row.status,
+        run_id=row.run_id,
+        answered_by=row.superseded_by if row.joined else None,
+        last_seq=row.last_seq,
+    )
 
 
 def facts_of(row: AnyRow) -> TurnFacts:
@@ -178,6 +194,8 @@ def summary_of(row: AnyRow) -> TurnSummary:
         usage=usage_of(row),
         steps=row.steps,
         error=error_of(row),
+        superseded_by=row.superseded_by,
+        joined=row.joined,
     )
 
 
@@ -193,6 +211,8 @@ def ended_of(row: AnyRow, message: Message | None, next_request_id: str | None) 
         steps=row.steps,
         next_request_id=next_request_id,
         output=row.output,
+        superseded_by=row.superseded_by,
+        joined=row.joined,
         begun=row.started_at is not None,
     )
 

@@ -142,7 +142,9 @@ class Store:
 
     async def begin(self, admission: Admission) -> Admitted:
         """Lets the turn run, queues it, or refuses it; also asked again by a queued turn that wakes."""
-        return await self._write_for(admission.request_id, admissions.begin, admission)
+        admitted = await self._write_for(admission.request_id, admissions.begin, admission)
+        self._hub.wake(set(admitted.superseded))
+        return admitted
 
     async def finish(self, ending_: Ending) -> Ended:
         """Ends the turn, once; the ending that is stored. Raises TurnNotFound, TranscriptDamaged."""
@@ -343,7 +345,7 @@ class Store:
     async def head(self, request_id: str) -> TurnHead | None:
         return await self._read(reading.head, request_id)
 
-    async def check_room(self, thread_id: str, tenant_id: str | None, room: Room) -> None:
+    async def check_room(self, thread_id: str | None, tenant_id: str | None, room: Room) -> None:
         """Raises TooBusy if another turn would be refused; `begin` decides."""
         await self._read(rooms.check_room, thread_id, tenant_id, room)
 

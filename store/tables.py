@@ -72,6 +72,7 @@ class Turn(Base, table=True):
     continues. first_part: where its parts begin in that message, not 0 only if it continues one. events_pruned: its
     stream events are gone, except the last. code_version: of the agent's turn code, 0 if there was none. principal_id:
     the id in `principal`, to sum up what a user has used. model_ms: what the model calls of its steps took, summed up.
+    superseded_by: the turn that took its place; joined: and that answers its message, too.
     """
 
     __tablename__: ClassVar[Any] = "turns"
@@ -79,6 +80,12 @@ class Turn(Base, table=True):
         Index("ix_turns_thread_submitted", "thread_id", "submitted_at"),
         Index("ix_turns_status_submitted", "status", "submitted_at"),
         Index("ix_turns_submitted", "submitted_at"),
+        Index(
+            "ix_turns_superseded_by",
+            "superseded_by",
+            sqlite_where=text("superseded_by IS NOT NULL"),
+            postgresql_where=text("superseded_by IS NOT NULL"),
+        ),
         Index(
             "ix_turns_queued",
             "thread_id",
@@ -131,6 +138,8 @@ class Turn(Base, table=True):
     model_ms: int = Field(default=0, sa_column=_count())
     error_type: str | None = Field(default=None, sa_column=Column(CleanText))
     error_message: str | None = Field(default=None, sa_column=Column(CleanText))
+    superseded_by: str | None = Field(default=None, sa_column=Column(Text))
+    joined: bool = Field(default=False, sa_column=Column(Boolean, nullable=False))
     before_turn_hook_error: str | None = Field(default=None, sa_column=Column(CleanText))
     attempts_failed: int = Field(default=0, sa_column=_count())
     message_id: str | None = Field(default=None, sa_column=Column(Text))
@@ -282,13 +291,14 @@ class StoredTrace(Base, table=True):
 
 
 class Draft(Base, table=True):
-    """A user message that stays out of Temporal's history, until its turn starts. digest: of the request with it."""
+    """A user message that waits for its turn, or for one that answers it, too. digest: of the request with it."""
 
     __tablename__: ClassVar[Any] = "drafts"
 
     request_id: str = Field(sa_column=Column(Text, primary_key=True))
     digest: str = Field(sa_column=Column(Text, primary_key=True))
     parts: list[dict[str, Any]] = Field(sa_column=Column(json_type(), nullable=False))
+    extra: dict[str, Any] | None = Field(default=None, sa_column=Column("metadata", json_type()))
     created_at: datetime = Field(sa_column=Column(UtcTime, nullable=False))
 
 

@@ -30,10 +30,9 @@ from everturn.activities.payloads import (
     StepVerdict,
     TurnDecision,
     TurnOutcome,
-    WaitAnswer,
-    WaitInput,
     activity_name,
 )
+from everturn.activities.wait_payloads import WaitAnswer, WaitInput
 from everturn.turns import TurnError
 from everturn.workflows import timeouts
 

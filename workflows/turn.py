@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 from dataclasses import replace
 from datetime import timedelta
 
@@ -11,12 +12,9 @@ from temporalio.exceptions import ApplicationError, FailureError
 
 from everturn.activities.payloads import (
     WORKFLOW,
-    Approval,
     BeginInput,
     Begun,
     CancelRequest,
-    ClientResult,
-    Denial,
     ErrorInput,
     FinishInput,
     Predecessor,
@@ -24,6 +22,8 @@ from everturn.activities.payloads import (
     TurnOutcome,
     Unstored,
 )
+from everturn.activities.wait_payloads import Approval, ClientResult, Denial
+from everturn.ids import request_id_of
 from everturn.search_attributes import STATUS
 from everturn.turns import TurnError
 from everturn.workflows.arrows import Arrows, Stopped
@@ -57,7 +57,7 @@ class TurnWorkflow:
 
     @workflow.init
     def __init__(self, turn: TurnInput) -> None:
-        self._turn = turn
+        self._turn = _fired(turn) if turn.trigger == "scheduled" else turn
         self._arrows = Arrows()
         self._view = TurnView()
         self._waits = Waits(self._arrows, self._view)
@@ -205,11 +205,14 @@ class TurnWorkflow:
         check = QUEUE_CHECK_FIRST
         while True:
             begun = self._begun = await self._begin()
-            if begun.outcome != "queued" or begun.behind is None:
+            if begun.hold_until is not None:
+                await self._wait_for_messages(begun.hold_until)
+            elif begun.outcome != "queued" or begun.behind is None:
                 return begun
-            self._view.queued(begun.behind)
-            await self._wait_for_thread(begun.behind, check)
-            check = min(check * 2, QUEUE_CHECK_MAX)
+            else:
+                self._view.queued(begun.behind)
+                await self._wait_for_thread(begun.behind, check)
+                check = min(check * 2, QUEUE_CHECK_MAX)
 
     async def _begin(self) -> Begun:
         if self._arrows.stopping and self._begun is not None:
@@ -217,7 +220,19 @@ class TurnWorkflow:
         info = workflow.info()
         started = info.workflow_start_time.timestamp()
         withdrawn = self._arrows.stopping or workflow.cancellation_reason() is not None
-        return await self._arrows.begin(BeginInput(self._turn, info.run_id, started, withdrawn))
+        return await self._arrows.begin(BeginInput(self._turn, info.run_id, started, withdrawn, workflow.time()))
+
+    async def _wait_for_messages(self, until: float) -> None:
+        """A debounced turn sleeps; `begin` then knows whether further messages have come and prolong its wait."""
+        self._view.holding()
+        seconds = max(until - workflow.time(), 0.0)
+        with contextlib.suppress(TimeoutError):
+            await workflow.wait_condition(
+                lambda: self._woken or self._arrows.stopping, timeout=timedelta(seconds=seconds)
+            )
+        self._woken = False
+        if self._arrows.stopping:
+            raise Stopped
 
     async def _wait_for_thread(self, behind: str, check: timedelta) -> None:
         try:
@@ -290,6 +305,11 @@ class TurnWorkflow:
 
     def _facts(self) -> TurnInput:
         return replace(self._turn, parts=None)
+
+
+def _fired(turn: TurnInput) -> TurnInput:
+    """A scheduled turn takes its request id from the workflow id, which has the time for which it was due."""
+    return replace(turn, request_id=request_id_of(workflow.info().workflow_id))
 
 
 def _refused(begun: Begun) -> LoopEnd:

@@ -22,6 +22,9 @@ class TurnView:
     def queued(self, behind: str | None) -> None:
         self._now(f"queued behind turn {behind}" if behind else "queued")
 
+    def holding(self) -> None:
+        self._now("waits for further messages")
+
     def step_started(self, step: int, model: str) -> None:
         self._now(f"step {step} is running · {model}")
 
@@ -39,7 +42,8 @@ class TurnView:
 
     def ended(self, outcome: TurnOutcome) -> None:
         self.error = outcome.error
-        self._now(f"{outcome.status} · {outcome.stop_reason or 'no stop reason'}")
+        why = f"by turn {outcome.superseded_by}" if outcome.superseded_by else outcome.stop_reason or "no stop reason"
+        self._now(f"{outcome.status} · {why}")
 
     def _now(self, headline: str) -> None:
         self.headline = headline

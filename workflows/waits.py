@@ -8,16 +8,8 @@ from datetime import timedelta
 from temporalio import workflow
 from temporalio.exceptions import ApplicationError
 
-from everturn.activities.payloads import (
-    Approval,
-    CallDone,
-    CallInput,
-    CallRef,
-    ClientResult,
-    Denial,
-    WaitAnswer,
-    WaitInput,
-)
+from everturn.activities.payloads import CallDone, CallInput, CallRef
+from everturn.activities.wait_payloads import Approval, ClientResult, Denial, WaitAnswer, WaitInput
 from everturn.workflows.arrows import Arrows, Stopped
 from everturn.workflows.timeouts import CLIENT_TOOL_TIMEOUT
 from everturn.workflows.view import TurnView

@@ -63,6 +63,7 @@ if TYPE_CHECKING:
     from everturn.hooks.telemetry import Telemetry
     from everturn.hooks.tools import Tool, tool
     from everturn.messages import Message
+    from everturn.policies import Debounce
     from everturn.settings import Settings
     from everturn.store.store import Store
     from everturn.turns import PendingCall, Principal, TurnError, TurnInfo, TurnResult, TurnSummary, Usage
@@ -125,6 +126,7 @@ _HOMES = {
     "hooks.telemetry": ("Telemetry",),
     "hooks.tools": ("Tool", "tool"),
     "messages": ("Message",),
+    "policies": ("Debounce",),
     "settings": ("Settings",),
     "store.store": ("Store",),
     "turns": ("PendingCall", "Principal", "TurnError", "TurnInfo", "TurnResult", "TurnSummary", "Usage"),
@@ -148,6 +150,7 @@ __all__ = [
     "ChunkContext",
     "CodeNotFound",
     "Conflict",
+    "Debounce",
     "EverturnError",
     "EverturnPlugin",
     "Fallback",

@@ -31,6 +31,8 @@ RESET: Final = "data-reset"
 """The attempt named in `data` is void: a client drops the text of that step."""
 RETRYING: Final = "data-retrying"
 QUEUED: Final = "data-queued"
+JOINED: Final = "data-joined"
+"""The message is answered by the turn that `data` names; what follows is that turn's stream."""
 TOOL_PROGRESS: Final = "data-tool-progress"
 
 END_TYPES: Final = frozenset({FINISH, ABORT, ERROR})

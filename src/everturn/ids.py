@@ -31,6 +31,11 @@ def workflow_id(request_id: str) -> str:
     return f"turn-{request_id}"
 
 
+def request_id_of(workflow: str) -> str:
+    """The other way round."""
+    return workflow.removeprefix("turn-")
+
+
 def user_message_id(request_id: str) -> str:
     return f"{request_id}:user"
 

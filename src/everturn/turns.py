@@ -9,8 +9,7 @@ TurnStatus = Literal[
     "queued", "running", "waiting", "completed", "error", "aborted", "blocked", "dropped", "superseded"
 ]
 StopReason = Literal["end_turn", "max_steps", "stop_when", "blocked", "cancelled", "error", "tool_loop"]
-Policy = Literal["queue", "reject"]
-Trigger = Literal["submit", "continue"]
+Trigger = Literal["submit", "continue", "scheduled"]
 CancelOutcome = Literal["cancelled", "already_terminal", "not_found"]
 WaitKind = Literal["approval", "client_tool"]
 Classification = Literal["context_overflow", "rate_limit", "transient", "fatal", "unknown"]
@@ -19,7 +18,6 @@ WaitOutcome = Literal["accepted", "already_resolved", "not_found"]
 
 STATUSES: Final[tuple[str, ...]] = get_args(TurnStatus)
 TERMINAL: Final = frozenset({"completed", "error", "aborted", "blocked", "dropped", "superseded"})
-POLICIES: Final = frozenset({"queue", "reject"})
 
 JsonDict = dict[str, Any]
 
@@ -166,7 +164,11 @@ class HookTraceInfo:
 
 @dataclass(frozen=True, slots=True)
 class TurnSummary:
-    """A line of a list of turns. Times are ISO 8601 in UTC."""
+    """A line of a list of turns. Times are ISO 8601 in UTC.
+
+    superseded_by: the request id of the turn that took the place of this one. joined: that turn answers this one's
+    message, too; otherwise the message is not answered.
+    """
 
     request_id: str
     thread_id: str
@@ -179,6 +181,8 @@ class TurnSummary:
     usage: Usage
     steps: int
     error: TurnError | None
+    superseded_by: str | None = None
+    joined: bool = False
 
 
 @dataclass(frozen=True, slots=True)

@@ -216,7 +216,9 @@ def submit(
     message: Annotated[str, typer.Argument(help="the user's words, or - for standard input", show_default=False)],
     agent: _AgentName,
     request_id: Annotated[str | None, typer.Option(help="id of the turn; the same id never runs twice")] = None,
-    policy: Annotated[str, typer.Option(help="queue or reject, when the thread has a running turn")] = "queue",
+    policy: Annotated[
+        str, typer.Option(help="in a busy thread: queue, reject, drop, latest, merge, debounce:SECONDS")
+    ] = "queue",
     body: Annotated[str | None, typer.Option(help="JSON object for hooks and tools")] = None,
     user: Annotated[str | None, typer.Option(help="id of the person who chats")] = None,
     detach: Annotated[bool, typer.Option("--detach", help="return as soon as the turn is accepted")] = False,

@@ -10,7 +10,7 @@ from dataclasses import asdict, dataclass
 from typing import TYPE_CHECKING, cast
 
 from everturn.errors import BadInput
-from everturn.turns import JsonDict, Policy, Principal
+from everturn.turns import JsonDict, Principal
 from everturn.worker.cli.following import exit_code_of, follow
 from everturn.worker.cli.hook_tables import hooks_text
 from everturn.worker.cli.options import Places
@@ -65,7 +65,7 @@ async def submit(places: Places, request: Request, as_json: bool) -> int:
             request_id=request.request_id,
             body=body,
             principal=Principal(id=request.user) if request.user else None,
-            policy=cast(Policy, request.policy),
+            policy=request.policy,
         )
         if request.detach:
             accepted = {"request_id": turn.request_id, "thread_id": turn.thread_id, "accepted": turn.accepted}

@@ -83,6 +83,10 @@ def _queued(screen: Screen, chunk: Chunk) -> Screen:
     return replace(screen, waiting=f"queued behind turn {behind}" if behind else "queued behind another turn")
 
 
+def _joined(screen: Screen, chunk: Chunk) -> Screen:
+    return replace(screen, waiting=f"answered by turn {chunk.data.get('requestId')}")
+
+
 def _delta(screen: Screen, chunk: Chunk) -> Screen:
     kind: Literal["text", "reasoning"] = "text" if chunk.type == chunks.TEXT_DELTA else "reasoning"
     key, piece = str(chunk.data.get("id", "")), str(chunk.data.get("delta", ""))
@@ -179,6 +183,7 @@ _CHANGES: Final = MappingProxyType[str, Callable[[Screen, Chunk], Screen]](
         chunks.START: _started,
         chunks.START_STEP: _started,
         chunks.QUEUED: _queued,
+        chunks.JOINED: _joined,
         chunks.TEXT_DELTA: _delta,
         chunks.REASONING_DELTA: _delta,
         chunks.TOOL_INPUT_START: _tool,

@@ -58,6 +58,8 @@ def upgrade() -> None:
         sa.Column("model_ms", sa.Integer(), nullable=False),
         sa.Column("error_type", sa.Text()),
         sa.Column("error_message", sa.Text()),
+        sa.Column("superseded_by", sa.Text()),
+        sa.Column("joined", sa.Boolean(), nullable=False),
         sa.Column("before_turn_hook_error", sa.Text()),
         sa.Column("attempts_failed", sa.Integer(), nullable=False),
         sa.Column("message_id", sa.Text()),
@@ -86,6 +88,13 @@ def upgrade() -> None:
         postgresql_where=sa.text("tenant_id IS NOT NULL AND ended_at IS NULL"),
     )
     op.create_index("ix_turns_principal_submitted", "turns", ["principal_id", "tenant_id", "submitted_at"])
+    op.create_index(
+        "ix_turns_superseded_by",
+        "turns",
+        ["superseded_by"],
+        sqlite_where=sa.text("superseded_by IS NOT NULL"),
+        postgresql_where=sa.text("superseded_by IS NOT NULL"),
+    )
     op.create_index(
         "ix_turns_unpruned",
         "turns",
@@ -202,6 +211,7 @@ def upgrade() -> None:
         sa.Column("request_id", sa.Text(), primary_key=True),
         sa.Column("digest", sa.Text(), primary_key=True),
         sa.Column("parts", sa.JSON(), nullable=False),
+        sa.Column("metadata", sa.JSON()),
         sa.Column("created_at", TIME, nullable=False),
     )
     op.create_table(

@@ -24,6 +24,7 @@ def admission(request_id: str = "r0", thread_id: str = "t", **given: Any) -> Adm
         "policy": "queue",
         "trigger": "submit",
         "submitted_at": 1_000_000.0 + number,
+        "asked_at": 1_000_000.0 + number,
         "run_id": f"run-{request_id}",
         "parts": [text(f"question {request_id}")],
     }
