@@ -1,7 +1,7 @@
 """Every hook point × every kind of fault × both origins: what the turn then does is the table of the contract.
 
-All turns of the matrix run side by side in one system; each test looks at its own. A worker that is killed in a hook is
-tested in tests/chaos, with processes.
+All turns of the matrix run side by side in one system; each test looks at its own. Workers that are killed in a hook are
+in test_killed.py.
 """
 
 from __future__ import annotations
