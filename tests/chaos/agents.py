@@ -1,4 +1,4 @@
-"""The agent that worker processes of the chaos tests run. Where its model server is comes from the environment."""
+"""The agents of the chaos tests' workers. What they do to the world goes into a file, one line for each effect."""
 
 from __future__ import annotations
 
@@ -16,78 +16,123 @@ from everturn import (
     StepResult,
     ToolCallContext,
     ToolCallResultContext,
+    ToolContext,
+    TurnConfig,
     TurnContext,
     TurnEndResult,
     TurnError,
     tool,
 )
+from everturn.hooks.session import Session
+from tests.chaos.faults import Striker
 
 EFFECTS = Path(os.environ["CHAOS_EFFECTS"])
-"""One line for each time a tool took effect."""
+TOOL_SECONDS = float(os.environ.get("CHAOS_TOOL_SECONDS", "0"))
+MODEL = Model("openai/scripted", api_base=os.environ["CHAOS_MODEL_URL"])
+STRIKER = Striker()
 
 
-def note(effect: str) -> None:
+def note(kind: str, key: str) -> None:
     with EFFECTS.open("a") as file:
-        file.write(f"{effect}\n")
+        file.write(f"{kind} {key}\n")
+
+
+async def effect(name: str, ctx: ToolContext) -> str:
+    """Takes effect, then takes a while: a worker that dies meanwhile has done it and could not say so."""
+    note(name, ctx.idempotency_key)
+    await STRIKER.visit_in_loop(f"tool:{name}", "inside")
+    await asyncio.sleep(TOOL_SECONDS)
+    return f"{name} done"
 
 
 @tool
-async def charge(amount: int) -> str:
+async def charge(amount: int, ctx: ToolContext) -> str:
     """Charges a card; running it twice would charge twice."""
-    note(f"charge {amount}")
-    await asyncio.sleep(float(os.environ.get("CHAOS_TOOL_SECONDS", "0")))
-    return f"charged {amount}"
+    return await effect("charge", ctx)
 
 
 @tool(idempotent=True)
-async def store_note(text: str) -> str:
+async def remember(text: str, ctx: ToolContext) -> str:
     """Stores a note; running it twice is the same as once."""
-    note(f"note {text}")
-    await asyncio.sleep(float(os.environ.get("CHAOS_TOOL_SECONDS", "0")))
-    return f"stored {text}"
+    return await effect("remember", ctx)
 
 
-class Chaos(Agent):
-    """Scenario by message, as in the other tests."""
-
-    name = "chaos"
-    model = Model("openai/scripted", api_base=os.environ["CHAOS_MODEL_URL"])
-    tools = (charge, store_note)
+@tool(needs_approval=True)
+async def transfer(amount: int, ctx: ToolContext) -> str:
+    """Moves money, once somebody has agreed."""
+    return await effect("transfer", ctx)
 
 
-async def pause_at(point: str, ctx: Any) -> None:
-    """Notes the run of a hook, by its key; stays in it where the worker is to be killed."""
-    if os.environ.get("CHAOS_HOOK") == point:
-        note(f"{point} {ctx.idempotency_key}")
-        await asyncio.sleep(float(os.environ.get("CHAOS_HOOK_SECONDS", "0")))
+@tool(client=True)
+def locate() -> str:
+    """Where the user is; the front end knows."""
 
 
-class Watched(Chaos):
-    """Its hooks can be stopped in."""
+class Plain(Agent):
+    """No hooks. The scenario rides in the message."""
+
+    name = "plain"
+    model = MODEL
+    tools = (charge, remember)
+
+
+class Asking(Agent):
+    """Its tools wait for somebody."""
+
+    name = "asking"
+    model = MODEL
+    tools = (transfer, locate)
+
+
+class Folding(Agent):
+    """Its threads are compacted when the provider finds them too long."""
+
+    name = "folding"
+    model = MODEL
+
+    def configure_session(self, session: Session) -> Session:
+        return session.context_overflow(reactive=True)
+
+
+async def visit(point: str, ctx: Any) -> None:
+    """One run of a hook, by its key; a place to be struck in."""
+    note(f"hook:{point}", ctx.idempotency_key)
+    await STRIKER.visit_in_loop(f"hook:{point}", "inside")
+
+
+class Watched(Agent):
+    """Every point is implemented, and decides or writes something where it can."""
 
     name = "watched"
+    model = MODEL
+    tools = (charge, remember)
 
-    async def before_turn(self, ctx: TurnContext) -> None:
-        await pause_at("before_turn", ctx)
+    async def before_turn(self, ctx: TurnContext) -> TurnConfig:
+        await visit("before_turn", ctx)
+        return TurnConfig(max_steps=4)
 
     async def before_step(self, ctx: StepContext) -> None:
-        await pause_at("before_step", ctx)
+        ctx.state["step"] = ctx.step
+        await visit("before_step", ctx)
 
     async def before_tool_call(self, ctx: ToolCallContext) -> None:
-        await pause_at("before_tool_call", ctx)
+        await visit("before_tool_call", ctx)
 
     async def after_tool_call(self, ctx: ToolCallResultContext) -> None:
-        await pause_at("after_tool_call", ctx)
+        await visit("after_tool_call", ctx)
 
     async def on_step_finish(self, ctx: StepResult) -> None:
-        await pause_at("on_step_finish", ctx)
+        await visit("on_step_finish", ctx)
 
     async def on_chat_error(self, error: TurnError, ctx: ChatErrorContext) -> str:
-        await pause_at("on_chat_error", ctx)
+        await visit("on_chat_error", ctx)
         return "sorry"
 
     async def on_chat_response(self, result: ChatResponseResult) -> None:
-        await pause_at("on_chat_response", result)
+        await visit("on_chat_response", result)
 
     async def on_turn_end(self, result: TurnEndResult) -> None:
-        await pause_at("on_turn_end", result)
+        await visit("on_turn_end", result)
+
+
+AGENTS = [Plain(), Asking(), Folding(), Watched()]
