@@ -8,7 +8,7 @@ STAMP := $(VENV)/.everturn-installed
 LOCAL_MODEL := $(VENV)/.everturn-local-model
 
 .DEFAULT_GOAL := help
-.PHONY: help setup check test demo bench bench-quick conformance local-model lock clean
+.PHONY: help setup check test demo bench bench-quick chaos recovery soak conformance local-model lock clean
 
 help:  ## Show these targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-12s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -44,6 +44,15 @@ bench: setup  ## Measure turns against a plain loop, the stop button, hooks, mod
 	$(BIN)/python -m benchmarks.lanes
 	$(BIN)/python -m benchmarks.hooks
 	folder=$$(mktemp -d) && $(BIN)/python -m benchmarks.store "sqlite:///$$folder/store.db"; code=$$?; rm -rf "$$folder"; exit $$code
+
+chaos: setup  ## Kill workers with -9 at every point of a turn: 90 points, three seeds, both databases; about a quarter of an hour
+	$(BIN)/python -m tests.chaos
+
+recovery: setup  ## Measure how long turns are silent when a worker, the network, Temporal or the store is lost
+	$(BIN)/python -m benchmarks.recovery
+
+soak: setup  ## Run a mix of turns for 30 minutes and fail if memory, sockets, threads or turns are left over
+	$(BIN)/python -m benchmarks.soak --minutes 30
 
 bench-quick: setup  ## Measure Everturn against the floor and a plain loop, three minutes; only the ratios count
 	$(BIN)/python -m benchmarks.compare --quick
