@@ -28,11 +28,13 @@ async def nothing(self: object, *arguments: Any) -> None:
     """A hook that leaves everything as it is."""
 
 
-class Everywhere(Agent):
-    """The same with every hook point implemented."""
+def hooked(name: str, *points: str) -> Agent:
+    """The same with hooks at these points."""
+    noop: Hooks = type("Noop", (Hooks,), dict.fromkeys(points, nothing))()
+    agent: Agent = type("Hooked", (Bench,), {"name": name, "hooks": (noop,)})()
+    return agent
 
-    name = "hooked"
-    model = Bench.model
-    system = Bench.system
-    tools = Bench.tools
-    hooks = (type("Noop", (Hooks,), dict.fromkeys(HOOK_POINTS, nothing))(),)
+
+bench = Bench()
+everywhere = hooked("hooked", *HOOK_POINTS)
+globals().update({f"only_{point}": hooked(point, point) for point in HOOK_POINTS})

@@ -1,69 +1,110 @@
-"""What hooks cost: turns with every hook point implemented, by hooks that do nothing, against turns with none.
+"""What each hook point costs a turn: hooks that do nothing, at one point, at all points, against none.
 
     python -m benchmarks.hooks [turns]
 
-The two kinds take turns in one run, so that what else the machine does meets both. Only points that run before the
-answer is complete can hold it up; on_chat_response and on_turn_end come after it, and on_chunk beside it.
+Every measured turn has a partner of the same kind without hooks, right beside it, and all points take turns within one
+run: what else the machine does meets all of them. "answer" is the time to the end of the stream, which a user waits
+for; "turn" is the time to the end of the workflow, with the points that come after the answer. A cost is the median of
+the differences of the pairs, ± half of their middle half.
 """
 
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import sys
 import time
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+
+from temporalio.client import WorkflowFailureError
 
 from benchmarks.system import System, percentile, running_system
+from everturn.hooks.points import CLASSIFY_CHAT_ERROR, HOOK_POINTS, ON_CHAT_ERROR
+from everturn.ids import workflow_id
 from everturn.worker.exit import guarded_exit
 
-TOOLS = (0, 2)
-BESIDE_THE_ANSWER = frozenset({"on_chunk", "on_chat_response", "on_turn_end"})
+TURN = "[[tools calls=2 sequential=1 tool=lookup finish=text]]"
+FAILING_TURN = "[[status code=400]]"
+OF_FAILING_TURNS = (ON_CHAT_ERROR, CLASSIFY_CHAT_ERROR)
+EVERY_POINT = "every point"
 
 
-async def one_turn(system: System, agent: str, thread: str, tools: int) -> tuple[float, str]:
-    """Seconds from the submission to the end of the stream, and the turn's id."""
-    script = f"[[tools calls={tools} sequential=1 tool=lookup finish=text]]" if tools else "[[text tokens=20]]"
+@dataclass
+class Times:
+    """Milliseconds of one kind of turn, in order."""
+
+    answer: list[float] = field(default_factory=list[float])
+    turn: list[float] = field(default_factory=list[float])
+
+
+@dataclass
+class Pairs:
+    """Turns with hooks and their partners without. visits: hook runs in one turn."""
+
+    label: str
+    agent: str
+    script: str
+    hooked: Times = field(default_factory=Times)
+    plain: Times = field(default_factory=Times)
+    visits: int = 0
+
+    def row(self) -> str:
+        return f"{self.label:20} {self.visits:6}   {self._cost('answer')}   {self._cost('turn')}"
+
+    def _cost(self, what: str) -> str:
+        hooked: list[float] = getattr(self.hooked, what)
+        plain: list[float] = getattr(self.plain, what)
+        differences = [ours - theirs for ours, theirs in zip(hooked, plain, strict=True)]
+        spread = (percentile(differences, 0.75) - percentile(differences, 0.25)) / 2
+        middle = percentile(differences, 0.5)
+        ratio = percentile(hooked, 0.5) / percentile(plain, 0.5)
+        each = middle / self.visits if self.visits else 0.0
+        return f"{ratio:5.2f}  {middle:+7.1f} ±{spread:5.1f}  {each:+6.2f}"
+
+
+def contenders() -> Iterator[Pairs]:
+    for point in HOOK_POINTS:
+        yield Pairs(point, point, FAILING_TURN if point in OF_FAILING_TURNS else TURN)
+    yield Pairs(EVERY_POINT, "hooked", TURN)
+
+
+async def one_turn(system: System, agent: str, thread: str, script: str, times: Times) -> str:
+    """Plays a turn to its end; its request id."""
     started = time.perf_counter()
     turn = await system.chat.submit(thread, script, agent=agent)
     async for _ in turn.stream():
         pass
-    seconds = time.perf_counter() - started
-    assert (await turn.result(60)).status == "completed"
-    return seconds, turn.request_id
+    times.answer.append((time.perf_counter() - started) * 1000)
+    with contextlib.suppress(WorkflowFailureError):  # the failing turns
+        await system.temporal.get_workflow_handle(workflow_id(turn.request_id)).result()
+    times.turn.append((time.perf_counter() - started) * 1000)
+    return turn.request_id
 
 
-async def visits_of(system: System, request_id: str) -> int:
-    """How many hook runs stood in the way of a turn's answer."""
-    info = await system.chat.inspect(request_id)
-    return sum(trace.point not in BESIDE_THE_ANSWER for trace in info.hook_traces)
-
-
-async def compare(system: System, tools: int, repetitions: int) -> None:
-    without: list[float] = []
-    with_hooks: list[float] = []
-    request_id = ""
-    for number in range(repetitions):
-        seconds, _ = await one_turn(system, "bench", f"none-{tools}-{number}", tools)
-        without.append(seconds)
-        seconds, request_id = await one_turn(system, "hooked", f"all-{tools}-{number}", tools)
-        with_hooks.append(seconds)
-    visits = await visits_of(system, request_id)
-    for label, times in (("no hooks", without), ("every point", with_hooks)):
-        print(f"{tools} tools, {label:12} {percentile(times, 0.5) * 1000:7.1f} {percentile(times, 0.95) * 1000:7.1f}")
-    added = percentile(with_hooks, 0.5) - percentile(without, 0.5)
-    ratio = percentile(with_hooks, 0.5) / percentile(without, 0.5)
-    each = added / visits * 1000
-    share = added / visits / percentile(without, 0.5)
-    print(f"   every point ÷ none: {ratio:.2f}; {visits} hook runs before the answer was complete:", end=" ")
-    print(f"{each:.1f} ms each, {share:.1%} of a turn without hooks")
+async def one_pair(system: System, pairs: Pairs, number: int) -> None:
+    """Which of the two goes first changes from pair to pair."""
+    for hooked in (True, False) if number % 2 else (False, True):
+        kind = "hooked" if hooked else "plain"
+        agent, times = (pairs.agent, pairs.hooked) if hooked else ("bench", pairs.plain)
+        request_id = await one_turn(system, agent, f"{pairs.agent}-{kind}-{number}", pairs.script, times)
+        if hooked and not pairs.visits:
+            info = await system.chat.inspect(request_id)
+            pairs.visits = sum(trace.hook == "Noop" for trace in info.hook_traces)
 
 
 async def main(repetitions: int) -> int:
     async with running_system() as system:
-        for agent in ("bench", "hooked"):
-            await one_turn(system, agent, f"warm-{agent}", 1)
-        print(f"{repetitions} turns of each kind    p50 ms  p95 ms")
-        for tools in TOOLS:
-            await compare(system, tools, repetitions)
+        for pairs in contenders():
+            await one_pair(system, pairs, 0)  # what a first turn of its kind costs belongs to no point
+        measured = list(contenders())
+        for number in range(repetitions):
+            for pairs in measured:
+                await one_pair(system, pairs, number)
+    print(f"{repetitions} pairs a point, ms        answer                          turn")
+    print("point                visits   ratio      cost          a run   ratio      cost          a run")
+    for pairs in measured:
+        print(pairs.row())
     return 0
 
 

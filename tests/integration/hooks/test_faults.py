@@ -1,7 +1,7 @@
 """Every hook point × every kind of fault × both origins: what the turn then does is the table of the contract.
 
-All turns of the matrix run side by side in one system; each test looks at its own. Workers that are killed in a hook are
-in test_killed.py.
+All turns of the matrix run side by side in one system; each test looks at its own. For workers that are killed in a
+hook see test_killed.py.
 """
 
 from __future__ import annotations
