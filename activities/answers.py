@@ -7,9 +7,10 @@ from dataclasses import dataclass, replace
 from typing import Generic, TypeVar, cast
 
 from pydantic import ValidationError
-from pydantic_core import PydanticSerializationError
+from pydantic_core import PydanticSerializationError, to_json
 
 from everturn.activities.settings import model_allowed
+from everturn.activities.sizes import MAX_CONFIG_BYTES, MAX_STOPS_BYTES
 from everturn.activities.transforming import check_names
 from everturn.activities.turn_tools import turn_tools
 from everturn.errors import BadInput
@@ -53,6 +54,9 @@ def take(agent: RegisteredAgent, answer: Answer[K], run: HookRun, edits: JsonDic
         if run.value is not None:
             given = given.merged(run.value)
         merged = answer.config.merged(given)
+        too_large = _too_large(merged)
+        if too_large is not None:
+            return replace(run, outcome="oversize", value=None, message=too_large)
         if isinstance(merged, TurnConfig):
             answer.tools = turn_tools(agent, merged, answer.requested)
             check_names(agent, merged.transforms or [])
@@ -66,6 +70,19 @@ def take(agent: RegisteredAgent, answer: Answer[K], run: HookRun, edits: JsonDic
     accepted, warning = _accepted(agent, answer.tools, given)
     answer.config = answer.config.merged(accepted)
     return Taken(accepted.changed, warning)
+
+
+def _too_large(config: Config) -> str | None:
+    """What is too large in all that was decided so far."""
+    fields = config.as_json()
+    limits = {"the turn's configuration": (fields, MAX_CONFIG_BYTES)}
+    if fields.get("stop_when"):
+        limits["stop_when"] = (fields["stop_when"], MAX_STOPS_BYTES)
+    for what, (value, limit) in limits.items():
+        size = len(to_json(value))
+        if size > limit:
+            return f"left {size:,} bytes in {what}; the limit is {limit:,}"
+    return None
 
 
 def _invalid(run: HookRun, message: str) -> HookRun:

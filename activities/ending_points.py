@@ -13,6 +13,7 @@ from everturn.activities.facts import hook_ref
 from everturn.activities.payloads import ErrorInput, HookInput, TurnInput, TurnOutcome, activity_name
 from everturn.activities.running import beating
 from everturn.activities.services import Activities
+from everturn.activities.sizes import MAX_NAME_BYTES
 from everturn.activities.unrecorded import facts_of, record
 from everturn.activities.values import error_text
 from everturn.errors import (
@@ -199,7 +200,7 @@ def _shown(answer: object, before: TurnError) -> TurnError:
     if answer is None:
         return before
     if isinstance(answer, TurnError):
-        return TurnError(answer.type, cut(answer.message, MAX_SHOWN_BYTES))
+        return TurnError(cut(answer.type, MAX_NAME_BYTES), cut(answer.message, MAX_SHOWN_BYTES))
     if isinstance(answer, str):
         return TurnError(before.type, cut(answer, MAX_SHOWN_BYTES))
     if isinstance(answer, BaseException):

@@ -23,13 +23,15 @@ from everturn.activities.requesting import exceeds, model_request, step_prompt, 
 from everturn.activities.running import Interrupted, stopped_here, until_interrupted
 from everturn.activities.services import Activities
 from everturn.activities.settings import StepSettings, step_settings
+from everturn.activities.sizes import MAX_CALLS, MAX_NAME_BYTES
 from everturn.activities.step_run import Fenced, StepRun
 from everturn.activities.system_prompt import system_prompt
 from everturn.activities.telemetry import Place, step_failed, step_finished
 from everturn.activities.transforming import TransformChain
 from everturn.activities.turn_tools import unresolved
-from everturn.activities.values import error_text
+from everturn.activities.values import check_input_size, error_text
 from everturn.chunks import FINISH_STEP, TOOL_INPUT_AVAILABLE, Event
+from everturn.hooks.log import cut
 from everturn.hooks.points import ON_CHUNK
 from everturn.hooks.references import UnresolvedReference
 from everturn.hooks.registry import RegisteredAgent
@@ -41,6 +43,7 @@ TRUNCATED_TEXT: Final = (
     "This tool call was cut off by the output limit and was not run. Make the call again with shorter arguments, "
     "or answer without it."
 )
+TOO_MANY_TEXT: Final = f"This call was not run: only the first {MAX_CALLS} calls of an answer are. Make it again alone."
 INTERRUPTED_TEXT: Final = "The turn was cancelled before this tool was run."
 
 
@@ -186,7 +189,7 @@ class ModelStepActivities(Activities):
             step=record.step,
             attempt=record.attempt,
             model=record.model,
-            finish_reason=record.finish_reason,
+            finish_reason=cut(record.finish_reason, MAX_NAME_BYTES),
             calls=[self._call_ref(given, call, settings) for call in record.calls],
             usage=record.usage,
             duration_ms=record.duration_ms,
@@ -229,6 +232,7 @@ def _record(
         calls = [replace(call, state="interrupted", error=INTERRUPTED_TEXT) for call in completion.calls]
     else:
         calls = [_judged(call, settings.tools, truncated=completion.truncated) for call in completion.calls]
+        calls[MAX_CALLS:] = [replace(call, state="error", error=TOO_MANY_TEXT) for call in calls[MAX_CALLS:]]
     record = StepRecord(
         request_id=given.request_id,
         step=given.step,
@@ -252,10 +256,12 @@ def _judged(call: ToolCall, active: dict[str, Tool], *, truncated: bool) -> Tool
     tool = active.get(call.tool_name)
     if tool is None:
         names = ", ".join(active) or "none"
-        return replace(call, state="error", error=f"there is no tool named {call.tool_name!r}; available: {names}")
+        wanted = cut(call.tool_name, MAX_NAME_BYTES)
+        return replace(call, state="error", error=f"there is no tool named {wanted!r}; available: {names}")
     if call.input is None:
         return replace(call, state="error", error=f"the arguments of {call.tool_name} are not a JSON object")
     try:
+        check_input_size(call.tool_name, call.input)
         tool.validated(call.input)
     except ToolInputError as error:
         return replace(call, state="error", error=str(error))

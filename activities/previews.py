@@ -16,7 +16,7 @@ RESULT_BYTES = 32 * 1024
 def call_label(name: str, given: JsonDict | None, *, previews: bool) -> str:
     """`get_weather(city=Paris)`, at most 120 characters."""
     if not previews or given is None:
-        return name
+        return name if len(name) <= LABEL_LENGTH else name[: LABEL_LENGTH - 1] + "…"
     arguments = ", ".join(f"{key}={_short(value)}" for key, value in given.items())
     label = " ".join(f"{name}({arguments})".split())
     return label if len(label) <= LABEL_LENGTH else label[: LABEL_LENGTH - 2] + "…)"

@@ -14,7 +14,7 @@ from everturn.activities.outcomes import call_done, outcome_events
 from everturn.activities.payloads import Asking, CallDecision, CallInput, activity_name
 from everturn.activities.requesting import transcript
 from everturn.activities.services import Activities
-from everturn.activities.values import NotJsonError, as_json, for_model
+from everturn.activities.values import NotJsonError, as_json, check_input_size, for_model
 from everturn.hooks.contexts import ToolCallContext, ToolCallResultContext
 from everturn.hooks.decisions import Allow, Ask, Block, Replace, Substitute
 from everturn.hooks.log import HookLog, cut
@@ -150,12 +150,13 @@ class ToolPointActivities(Activities):
         if verdict.failed is not None:
             return await self._settle(given, replace(as_run, state="error", error=verdict.failed))
         if verdict.blocked is not None:
-            return await self._settle(given, replace(as_run, state="blocked", output=verdict.blocked))
+            return await self._settle(given, replace(as_run, state="blocked", output=for_model(verdict.blocked)[0]))
         if verdict.substitute is not None and verdict.ask is None:
             return await self._settle(given, _substituted(as_run, verdict.substitute))
         if not rewritten:
             return None
         try:
+            check_input_size(given.tool_name, verdict.input)
             tool.validated(verdict.input)
         except ToolInputError as error:
             return await self._settle(given, replace(as_run, state="error", error=str(error)))

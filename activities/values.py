@@ -7,7 +7,9 @@ from typing import Any, Final
 
 from pydantic_core import PydanticSerializationError, to_json
 
+from everturn.activities.sizes import MAX_TOOL_INPUT_BYTES
 from everturn.hooks.log import cut
+from everturn.hooks.tools import ToolInputError
 
 MAX_MODEL_OUTPUT_BYTES: Final = 1024 * 1024
 """A tool output over this is stored whole and shown to the model cut, with a mark."""
@@ -32,6 +34,15 @@ def as_json(value: object) -> Any:
             return json.loads(to_json(plain, inf_nan_mode="strings", bytes_mode="base64"))
     except (PydanticSerializationError, ValueError, RecursionError) as error:
         raise NotJsonError(f"the tool returned {kind}, which has no JSON form: {error}") from error
+
+
+def check_input_size(tool: str, given: object) -> None:
+    """Raises ToolInputError for arguments that are too large for any tool."""
+    size = len(to_json(given))
+    if size > MAX_TOOL_INPUT_BYTES:
+        raise ToolInputError(
+            f"the arguments of {tool} have {size:,} bytes; the limit is {MAX_TOOL_INPUT_BYTES:,}: make them shorter"
+        )
 
 
 def for_model(value: object) -> tuple[object, bool]:

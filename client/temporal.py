@@ -22,7 +22,7 @@ from everturn.activities.payloads import WORKFLOW, Begun, CancelRequest, TurnInp
 from everturn.activities.settling import LOST, settle_lost
 from everturn.activities.turn_workflows import Found, find_workflow
 from everturn.client.attributes import SearchAttributes, of_turn, priority_of
-from everturn.client.request import details, summary
+from everturn.client.request import check_sent, details, summary
 from everturn.connection import place_of, temporal_error
 from everturn.errors import BadInput, RequestConflict, TemporalUnavailable, ThreadBusy, TurnNotFound
 from everturn.ids import workflow_id
@@ -52,6 +52,7 @@ class TemporalTurns:
         indexed = await self._call(self._attributes.registered())
         user = turn.principal.get("id") if turn.principal else None
         given = dataclasses.replace(turn, indexed=indexed, parts=None if draft else turn.parts)
+        check_sent(given)
         starting = self.client.start_workflow(
             WORKFLOW,
             given,

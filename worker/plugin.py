@@ -22,6 +22,7 @@ from everturn.activities.models.litellm_module import load_litellm
 from everturn.activities.pulse import Pulse, PulseInterceptor
 from everturn.activities.reconciling import ReconcileActivities
 from everturn.activities.services import Services
+from everturn.activities.sizes import SizeInterceptor
 from everturn.activities.tool import ToolActivities
 from everturn.activities.tool_points import ToolPointActivities
 from everturn.activities.turn import TurnActivities
@@ -89,7 +90,7 @@ class EverturnPlugin(SimplePlugin):
             workflows=WORKFLOWS,
             activities=activities_of(self._services, room_of(self._settings)),
             run_context=self._running,
-            interceptors=[PulseInterceptor(self._pulse)],
+            interceptors=[PulseInterceptor(self._pulse), SizeInterceptor()],
         )
 
     @property
