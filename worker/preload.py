@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
+from importlib import import_module
 
 from everturn.activities.models.lanes import ModelLanes
 from everturn.activities.models.litellm_module import load_litellm
@@ -14,6 +15,7 @@ from everturn.settings import Settings
 
 def preload(agents: Iterable[Agent], settings: Settings) -> None:
     """Imports what a worker of these agents would import later, and starts no thread. Raises InvalidAgent."""
+    import_module("everturn.worker.run")
     registered = list(AgentRegistry(agents))
     ModelLanes(settings.model_lane).preload([agent.model for agent in registered])
     if any(CLASSIFY_CHAT_ERROR in agent.chains for agent in registered):

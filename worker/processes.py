@@ -186,7 +186,9 @@ def _context() -> ForkContext | SpawnContext:
     threads = len(list(Path("/proc/self/task").iterdir()))
     if threads == 1:
         return multiprocessing.get_context("fork")
-    log.warning("worker processes share no memory: a module of yours started %d threads at import", threads - 1)
+    log.warning(
+        "worker processes share no memory: %d threads run already, started by a module at its import", threads - 1
+    )
     return multiprocessing.get_context("spawn")
 
 

@@ -89,9 +89,11 @@ class ModelLanes:
             await asyncio.to_thread(load_litellm)
 
     def preload(self, models: Iterable[Model]) -> None:
-        """The imports of `warm_up`, in this thread and without an event loop: before a process is forked."""
+        """What `warm_up` does with imports, in this thread, which has no event loop: before processes are forked."""
         wanted = self._wanted(models)
-        if "litellm" in wanted.values() or _prices_need_litellm(wanted):
+        if "litellm" in wanted.values():
+            self._litellm.preload()
+        elif _prices_need_litellm(wanted):
             load_litellm()
         if "direct" in wanted.values():
             self._direct.preload()

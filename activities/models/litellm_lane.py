@@ -22,7 +22,11 @@ class LiteLLMLane:
 
     async def warm_up(self) -> None:
         """Does the slow first steps in a thread, so that the first turn does not pay for them."""
-        await asyncio.to_thread(rehearse)
+        await asyncio.to_thread(self.preload)
+
+    def preload(self) -> None:
+        """The same in this thread, which has no event loop."""
+        rehearse()
 
     async def close(self) -> None:
         """Closes the connections that litellm keeps open, unless another lane of the process uses them."""
