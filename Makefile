@@ -45,10 +45,10 @@ bench: setup  ## Measure turns against a plain loop, the stop button, hooks, mod
 	$(BIN)/python -m benchmarks.hooks
 	folder=$$(mktemp -d) && $(BIN)/python -m benchmarks.store "sqlite:///$$folder/store.db"; code=$$?; rm -rf "$$folder"; exit $$code
 
-chaos: setup  ## Kill workers with -9 at every point of a turn: 90 points, three seeds, both databases; about a quarter of an hour
+chaos: setup  ## Kill workers with -9 at every point of a turn, three seeds, both databases; fails if anything is lost
 	$(BIN)/python -m tests.chaos
 
-recovery: setup  ## Measure how long turns are silent when a worker, the network, Temporal or the store is lost
+recovery: setup  ## Measure how long turns are silent when a worker, the network, Temporal or the store is away
 	$(BIN)/python -m benchmarks.recovery
 
 soak: setup  ## Run a mix of turns for 30 minutes and fail if memory, sockets, threads or turns are left over

@@ -63,11 +63,17 @@ class System:
 
 
 @asynccontextmanager
-async def running_system(store_url: str | None = None, **environment: str) -> AsyncIterator[System]:
-    """Starts everything, and stops it. store_url: default a fresh SQLite file."""
+async def running_system(
+    store_url: str | None = None, *, agents: Path = AGENTS, on_disk: bool = False, **environment: str
+) -> AsyncIterator[System]:
+    """Starts everything, and stops it.
+
+    store_url: default a fresh SQLite file. agents: the worker's module. on_disk: Temporal keeps its state in a file.
+    """
     async with AsyncExitStack() as stack:
         folder = Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="everturn-bench-")))
-        server = await stack.enter_async_context(EmbeddedServer(ServerOptions(state_file=None, ui=False)))
+        state = folder / "temporal.db" if on_disk else None
+        server = await stack.enter_async_context(EmbeddedServer(ServerOptions(state_file=state, ui=False)))
         url = store_url or f"sqlite:///{folder / 'store.db'}"
         store = await Store.open(url, create=True)
         stack.push_async_callback(store.close)
@@ -79,7 +85,7 @@ async def running_system(store_url: str | None = None, **environment: str) -> As
             "BENCH_MODEL_URL": model_url,
             **environment,
         }
-        worker = await _start(stack, ["-m", "everturn.worker", "worker", str(AGENTS)], folder / "worker.log", names)
+        worker = await _start(stack, ["-m", "everturn.worker", "worker", str(agents)], folder / "worker.log", names)
         await _line(folder / "worker.log", "polls task queue", worker)
         temporal = await Client.connect(server.address)
         chat = await ChatClient.connect(temporal, store=store)
