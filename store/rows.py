@@ -8,6 +8,7 @@ from typing import Any, Final
 
 from sqlalchemy import ColumnElement
 
+from everturn.checks import MAX_COUNT
 from everturn.messages import Message, text_of
 from everturn.store.columns import AnyRow, iso
 from everturn.store.records import Ended, StepRecord, ToolCall, TurnFacts, TurnHead
@@ -106,13 +107,9 @@ def usage_of(row: AnyRow) -> Usage:
 
 
 def usage_values(usage: Usage) -> JsonDict:
-    return {
-        "input_tokens": usage.input_tokens,
-        "output_tokens": usage.output_tokens,
-        "cached_tokens": usage.cached_tokens,
-        "reasoning_tokens": usage.reasoning_tokens,
-        "cost": usage.cost,
-    }
+    """A sum that no column takes stays at the largest number: a server that counts wrongly must not stop a turn."""
+    counts = ("input_tokens", "output_tokens", "cached_tokens", "reasoning_tokens")
+    return {name: min(getattr(usage, name), MAX_COUNT) for name in counts} | {"cost": usage.cost}
 
 
 def error_of(row: AnyRow) -> TurnError | None:

@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 
 from everturn.activities.models.blocks import BlockWriter
 from everturn.activities.models.calls import CallAssembler, OpenCall, parse_arguments
+from everturn.activities.models.clean import clean
 from everturn.activities.models.failures import ModelFailure
 from everturn.activities.models.types import Delta
 from everturn.chunks import Event
@@ -16,6 +17,8 @@ from everturn.turns import JsonDict, Usage
 
 MAX_EQUAL_CHUNKS = 100
 """No answer has the same piece more often in a row; a model that does is caught in a loop and would never stop."""
+MAX_WORD = 200
+"""Characters of a finish reason, of an answer's id or of a served model's name; no real one is longer."""
 INTERRUPTED = "interrupted"
 """Finish reason of a step that was cancelled before the model finished."""
 REFUSAL_TEXT = "The model declined to answer this request."
@@ -134,10 +137,10 @@ class Accumulator:
         return self._limit is not None and self._usage.output_tokens >= self._limit
 
     def _note(self, delta: Delta) -> None:
-        self._finish = delta.finish or self._finish
+        self._finish = clean(delta.finish)[:MAX_WORD] if delta.finish else self._finish
         self._usage = delta.usage or self._usage
         facts = {"id": delta.response_id, "model": delta.model}
-        self._response |= {name: fact for name, fact in facts.items() if fact}
+        self._response |= {name: clean(fact)[:MAX_WORD] for name, fact in facts.items() if fact}
         if delta.provider:
             self._response["provider"] = {**self._response.get("provider", {}), **delta.provider}
 

@@ -6,19 +6,24 @@ import json
 import uuid
 from collections.abc import Collection
 from dataclasses import dataclass, field
-from typing import NoReturn, cast
+from typing import Final, NoReturn, cast
 
 from everturn.activities.models.clean import Cleaner, clean
 from everturn.activities.models.types import CallDelta
 from everturn.chunks import TOOL_INPUT_DELTA, TOOL_INPUT_START, Event
 from everturn.errors import BadInput
+from everturn.ids import is_id
 from everturn.messages import dump_json
 from everturn.turns import JsonDict
+
+MAX_NAME: Final = 200
+"""Characters of a tool's name: a longer one is no tool's, and not worth keeping."""
 
 
 @dataclass(slots=True)
 class OpenCall:
-    """A call while it grows. generated: the provider gave no id, or one that another call of the turn has."""
+    """A call while it grows. generated: the provider gave no id, or one that cannot be used or that another call of the
+    turn has. (Gemini's, by litellm, carry kilobytes of a signature, which stands in `provider`, too.)"""
 
     id: str
     index: int
@@ -46,7 +51,7 @@ class CallAssembler:
         if delta.id:
             self._by_id[delta.id] = self._by_place[delta.id, delta.index] = call
         self._by_index[delta.index] = call
-        call.name = call.name or clean(delta.name or "")
+        call.name = call.name or clean(delta.name or "")[:MAX_NAME]
         if delta.provider:
             call.provider = {**(call.provider or {}), **delta.provider}
         piece = call.cleaner.feed(delta.arguments)
@@ -79,8 +84,8 @@ class CallAssembler:
         return self._by_id.get(delta.id or "") or (current if waits else None)
 
     def _open(self, delta: CallDelta) -> OpenCall:
-        given = clean(delta.id or "")
-        generated = not given or given in self._taken
+        given = delta.id or ""
+        generated = not is_id(given) or given in self._taken
         call = OpenCall(f"call_{uuid.uuid4().hex[:24]}" if generated else given, delta.index, generated)
         self._taken.add(call.id)
         self.calls.append(call)

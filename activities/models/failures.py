@@ -17,6 +17,8 @@ FailureKind = Classification
 
 MAX_DETAIL = 4_000
 """Characters of a provider's text that are kept for the trace."""
+MAX_TEXT = 64 * 1024
+"""Characters of it that are searched for what it says."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -113,6 +115,11 @@ _STREAM_ERROR: _Row = (
     "the provider of model {model!r} reported an error in its stream",
 )
 _BAD_REQUEST: _Row = ("fatal", "bad_request", "the provider of model {model!r} refused the request as invalid")
+_REDIRECT: _Row = (
+    "fatal",
+    "redirect",
+    "the provider of model {model!r} sends its callers to another address; set the model's api_base to that one",
+)
 _SERVER_ERROR: _Row = ("transient", "server_error", "the provider of model {model!r} had an internal error")
 _UNKNOWN: _Row = ("unknown", "unknown", "the call of model {model!r} failed in an unexpected way")
 
@@ -221,7 +228,7 @@ def _facts(error: BaseException, model: str, variable: str, in_stream: bool) -> 
         model=model,
         key_variable=variable,
         classes=classes,
-        text=str(error),
+        text=str(error)[:MAX_TEXT],
         status=status if isinstance(status, int) else None,
         headers=_headers(error),
         in_stream=in_stream,
@@ -273,8 +280,8 @@ def _by_status(facts: _Facts) -> _Row | None:
         return None
     if status in _BY_STATUS:
         return _BY_STATUS[status]
-    if 400 <= status < 500:
-        return _BAD_REQUEST
+    if 300 <= status < 500:
+        return _REDIRECT if status < 400 else _BAD_REQUEST
     if status >= 500:
         if "overloaded" in facts.text.lower():
             return _BY_STATUS[529]

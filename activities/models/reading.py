@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import AsyncIterator, Mapping
 from typing import Any, Self, cast
 
+from everturn.activities.models.clean import storable, thinking_fragments, token_count
 from everturn.activities.models.types import CallDelta, Delta
 from everturn.turns import JsonDict, Usage
 
@@ -117,7 +118,7 @@ def _call_fields(raw: Any) -> JsonDict | None:
     if dump is None:
         return None
     fields = cast(Mapping[str, Any], dump(exclude_none=True))
-    return {name: value for name, value in fields.items() if name not in _KNOWN_CALL_FIELDS} or None
+    return storable({name: value for name, value in fields.items() if name not in _KNOWN_CALL_FIELDS})
 
 
 def _provider_fields(part: Any) -> JsonDict | None:
@@ -126,7 +127,7 @@ def _provider_fields(part: Any) -> JsonDict | None:
     if not isinstance(fields, Mapping):
         return None
     known = cast(Mapping[str, Any], fields)
-    return {name: value for name, value in known.items() if name != "thinking_blocks" and value is not None} or None
+    return storable({n: value for n, value in known.items() if n != "thinking_blocks" and value is not None})
 
 
 def _first(items: Any) -> Any:
@@ -139,10 +140,8 @@ def _text(owner: Any, name: str) -> str | None:
 
 
 def _count(owner: Any, name: str) -> int:
-    value = getattr(owner, name, None)
-    return value if isinstance(value, int) else 0
+    return token_count(getattr(owner, name, None))
 
 
 def _dicts(blocks: Any) -> list[JsonDict]:
-    found = [cast(JsonDict, b if isinstance(b, dict) else b.model_dump()) for b in blocks or ()]
-    return [{name: value for name, value in block.items() if value is not None} for block in found]
+    return thinking_fragments(b if isinstance(b, dict) else b.model_dump() for b in blocks or ())

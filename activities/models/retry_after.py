@@ -25,7 +25,7 @@ def retry_after(headers: Mapping[str, str]) -> float | None:
 def _number(value: str | None, unit: float) -> float | None:
     try:
         number = float(value) * unit if value is not None else None
-    except ValueError:
+    except (ValueError, OverflowError):
         return None
     return number if number is not None and math.isfinite(number) else None
 
@@ -33,5 +33,5 @@ def _number(value: str | None, unit: float) -> float | None:
 def _seconds_until(date: str | None) -> float | None:
     try:
         return parsedate_to_datetime(date).timestamp() - time.time() if date else None
-    except ValueError:
+    except (ValueError, OverflowError):
         return None

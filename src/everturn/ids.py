@@ -27,6 +27,15 @@ def check_id(value: object, what: str) -> str:
     return value
 
 
+def is_id(value: object) -> bool:
+    """Whether `value` can serve as an id."""
+    try:
+        check_id(value, "")
+    except BadInput:
+        return False
+    return True
+
+
 def workflow_id(request_id: str) -> str:
     return f"turn-{request_id}"
 

@@ -6,6 +6,7 @@ import json
 from dataclasses import replace
 from typing import Any, Final, cast
 
+from everturn.activities.models.clean import price, storable, thinking_fragments, token_count
 from everturn.activities.models.types import CallDelta, Delta
 from everturn.turns import JsonDict, Usage
 
@@ -50,10 +51,10 @@ def delta_of_chunk(chunk: JsonDict) -> Delta:
 
 def with_price(delta: Delta, chunk: JsonDict) -> Delta:
     """The delta with the cost that the provider's usage names."""
-    cost = _dict(chunk.get("usage")).get("cost")
-    if delta.usage is None or not isinstance(cost, int | float):
+    cost = price(_dict(chunk.get("usage")).get("cost"))
+    if delta.usage is None or cost is None:
         return delta
-    return replace(delta, usage=replace(delta.usage, cost=float(cost)))
+    return replace(delta, usage=replace(delta.usage, cost=cost))
 
 
 def _call(raw: object) -> CallDelta:
@@ -65,29 +66,28 @@ def _call(raw: object) -> CallDelta:
         id=_text(call.get("id")),
         name=_text(function.get("name")),
         arguments=json.dumps(arguments) if isinstance(arguments, dict) else _text(arguments) or "",
-        provider={k: v for k, v in call.items() if k not in _KNOWN_CALL_FIELDS and v is not None} or None,
+        provider=storable({k: v for k, v in call.items() if k not in _KNOWN_CALL_FIELDS and v is not None}),
     )
 
 
 def _usage(raw: JsonDict) -> Usage:
     prompt, output = _dict(raw.get("prompt_tokens_details")), _dict(raw.get("completion_tokens_details"))
     return Usage(
-        input_tokens=_count(raw.get("prompt_tokens")),
-        output_tokens=_count(raw.get("completion_tokens")),
-        cached_tokens=_count(prompt.get("cached_tokens")),
-        reasoning_tokens=_count(output.get("reasoning_tokens")),
+        input_tokens=token_count(raw.get("prompt_tokens")),
+        output_tokens=token_count(raw.get("completion_tokens")),
+        cached_tokens=token_count(prompt.get("cached_tokens")),
+        reasoning_tokens=token_count(output.get("reasoning_tokens")),
     )
 
 
 def _thinking(blocks: Any) -> list[JsonDict] | None:
     """Signed reasoning as a gateway of litellm passes it on."""
-    found = [_dict(block) for block in _list(blocks)]
-    return [{name: value for name, value in block.items() if value is not None} for block in found] or None
+    return thinking_fragments(_list(blocks)) or None
 
 
 def _provider(fields: Any) -> JsonDict | None:
     """The provider's own fields of a delta; the signed reasoning among them is read as such already."""
-    return {n: v for n, v in _dict(fields).items() if n != "thinking_blocks" and v is not None} or None
+    return storable({n: v for n, v in _dict(fields).items() if n != "thinking_blocks" and v is not None})
 
 
 def _status(error: Any) -> int | None:
@@ -110,7 +110,3 @@ def _dict(value: object) -> JsonDict:
 
 def _text(value: Any) -> str | None:
     return value if isinstance(value, str) and value else None
-
-
-def _count(value: Any) -> int:
-    return value if isinstance(value, int) else 0

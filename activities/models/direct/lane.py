@@ -94,6 +94,7 @@ class OpenAILane:
             request_url(endpoint.address(request.api_base) or ""),
             data=request_body(request, endpoint),
             headers=request_headers(request),
+            allow_redirects=False,  # neither the key nor the conversation goes where nobody has sent it
             timeout=ClientTimeout(total=None, sock_connect=CONNECT_SECONDS, sock_read=request.read_timeout),
         )
 
@@ -144,7 +145,7 @@ async def _check(response: ClientResponse, request: ModelRequest) -> None:
     """Raises the ModelFailure that an answer with an error status stands for."""
     from aiohttp import ClientError
 
-    if response.status < 400:
+    if response.status < 300:
         return
     body = bytearray()
     with contextlib.suppress(ClientError):  # the status says what happened, also when the text breaks off
