@@ -43,6 +43,15 @@ async def test_setup_can_be_repeated(system: CommandLine) -> None:
     again = await system.run("setup")
     assert again.code == 0
     assert "all search attributes are registered" in again.output
+    assert "schedule everturn-reconcile-everturn: updated; lost turns are looked for every 60 s" in again.output
+
+
+async def test_setup_leaves_the_schedule_out_and_doctor_misses_it(system: CommandLine) -> None:
+    elsewhere = CommandLine(system.folder, {**system.environment, "EVERTURN_TASK_QUEUE": "elsewhere"})
+    done = await elsewhere.run("setup", "--no-schedule")
+    assert (done.code, "schedule" in done.output) == (0, False)
+    report = await elsewhere.run("doctor")
+    assert re.search(r"WARN +lost turns +no schedule everturn-reconcile-elsewhere .*: run everturn setup", report.output)
 
 
 async def test_a_store_that_was_not_set_up_is_named_with_what_to_do(system: CommandLine) -> None:
@@ -58,6 +67,7 @@ async def test_doctor_finds_a_healthy_system_healthy(system: CommandLine) -> Non
     assert report.code == 0, report.output
     assert {line.split()[0] for line in report.output.splitlines()} == {"ok"}
     assert re.search(r"workers +1 on task queue everturn", report.output)
+    assert re.search(r"lost turns +looked for every 60 s by the schedule everturn-reconcile-everturn", report.output)
 
 
 async def test_doctor_says_what_to_do_about_each_failure(bare: CommandLine) -> None:

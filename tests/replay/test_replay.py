@@ -6,6 +6,7 @@ The histories are recorded by record.py and never edited.
 from __future__ import annotations
 
 import base64
+import contextlib
 import json
 import re
 from collections.abc import Iterator
@@ -13,16 +14,19 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from temporalio import workflow
 from temporalio.client import WorkflowHistory
 from temporalio.worker import Replayer
 from temporalio.workflow import NondeterminismError
 
 from everturn.worker.versioning import WORKFLOWS
+from everturn.workflows.turn import TurnWorkflow
 from tests.replay.paths import PATHS
 from tests.replay.record import HISTORIES
 from tests.unit.protocol import of_the_code
 
 RECORDED = sorted(HISTORIES.glob("*.json"))
+FINISH = TurnWorkflow._finish
 CLOSED = re.compile("EVENT_TYPE_WORKFLOW_EXECUTION_(COMPLETED|FAILED)")
 
 
@@ -63,6 +67,28 @@ async def test_a_turn_that_went_another_way_does_not_replay() -> None:
     other = WorkflowHistory.from_json("tools", text.replace("everturn.run_tool", "everturn.other_tool"))
     with pytest.raises(NondeterminismError):
         await Replayer(workflows=WORKFLOWS).replay_workflow(other)
+
+
+async def _patched_end(self: TurnWorkflow, end: Any, **options: Any) -> Any:
+    if workflow.patched("a-moment-before-the-end"):
+        await workflow.sleep(1)
+    return await FINISH(self, end, **options)
+
+
+async def _changed_end(self: TurnWorkflow, end: Any, **options: Any) -> Any:
+    await workflow.sleep(1)
+    return await FINISH(self, end, **options)
+
+
+@pytest.mark.parametrize(("changed", "goes_on"), [(_patched_end, True), (_changed_end, False)])
+async def test_a_changed_order_of_commands_needs_a_patch(
+    monkeypatch: pytest.MonkeyPatch, changed: Any, goes_on: bool
+) -> None:
+    """The recipe of docs/changing-the-workflow.md: turns that are past the place keep the old way."""
+    monkeypatch.setattr(TurnWorkflow, "_finish", changed)
+    history = WorkflowHistory.from_json("plain", (HISTORIES / "plain.json").read_text())
+    with contextlib.nullcontext() if goes_on else pytest.raises(NondeterminismError):
+        await Replayer(workflows=WORKFLOWS).replay_workflow(history)
 
 
 @pytest.mark.parametrize("path", RECORDED, ids=lambda path: path.stem)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import logging
 import uuid
+from asyncio.subprocess import DEVNULL
 from contextlib import AsyncExitStack
 from typing import Any
 
@@ -49,13 +50,27 @@ async def approved(lab: Lab, turn: Turn) -> Any:
 
 async def make_current(temporal: TemporalService, deployment: str, build: str) -> None:
     """Runs the documented command, once the build's worker is known."""
-    command = [find_binary(), *set_current(deployment, build).split()[1:], "--address", temporal.address, "--yes"]
+    await run_temporal(temporal, f"{set_current(deployment, build)} --yes")
+
+
+async def run_temporal(temporal: TemporalService, command: str) -> None:
+    """Runs a command of the Temporal CLI until it succeeds: what it names may not be known yet."""
+    arguments = [find_binary(), *command.split()[1:], "--address", temporal.address]
 
     async def done() -> bool:
-        process = await asyncio.create_subprocess_exec(*command, stdout=-3, stderr=-3)
+        process = await asyncio.create_subprocess_exec(*arguments, stdout=DEVNULL, stderr=DEVNULL)
         return await process.wait() == 0
 
-    await eventually(done, f"{' '.join(command)} succeeds")
+    await eventually(done, f"{command} succeeds")
+
+
+def move_to(deployment: str, build: str, turn: Turn) -> str:
+    """The documented command that moves a turn to another build."""
+    return (
+        f"temporal workflow update-options --workflow-id {workflow_id(turn.request_id)} "
+        f"--versioning-override-behavior pinned --versioning-override-deployment-name {deployment} "
+        f"--versioning-override-build-id {build}"
+    )
 
 
 async def version_of(lab: Lab, turn_workflow: str) -> tuple[str, VersioningBehavior]:
@@ -100,11 +115,18 @@ async def test_a_waiting_turn_stays_on_its_build_and_new_turns_go_to_the_current
         assert await approved(lab, late) == "7 paid by build B"
         assert (await worker_finding(client, lab.task_queue)).state == "ok"
 
+        await make_current(temporal, deployment, "A")
+        after_rollback = await lab.play(ASK)
+        await lab.until(after_rollback, "tool-approval-request")
+        assert await version_of(lab, workflow_id(after_rollback.request_id)) == ("A", pinned)
+        await run_temporal(temporal, move_to(deployment, "B", after_rollback))
+        assert await approved(lab, after_rollback) == "7 paid by build B"
+
         look = f"look-{uuid.uuid4().hex[:8]}"
         await client.execute_workflow(
             RECONCILE_WORKFLOW, ReconcileInput(), id=look, task_queue=lab.task_queue, result_type=ReconcileDone
         )
-        assert await version_of(lab, look) == ("B", VersioningBehavior.AUTO_UPGRADE)
+        assert await version_of(lab, look) == ("A", VersioningBehavior.AUTO_UPGRADE)
 
 
 async def test_a_worker_says_how_its_build_is_made_current(
@@ -159,3 +181,21 @@ async def test_a_callers_own_deployment_config_counts(client: Client, scripted_s
     assert deployment is not None
     assert deployment.version.build_id == "7"
     assert deployment.default_versioning_behavior == VersioningBehavior.PINNED
+
+
+async def test_a_turn_of_a_worker_without_a_build_id_goes_on_at_the_first_current_build(
+    start_lab: StartLab, scripted_server: ScriptedModelServer, temporal: TemporalService
+) -> None:
+    deployment = f"shop-{uuid.uuid4().hex[:8]}"
+    async with start_lab(agent_of("none", scripted_server), graceful_shutdown=0.1) as lab:
+        turn = await lab.play(ASK)
+        asked = await lab.until(turn, "tool-approval-request")
+        first = {"deployment_name": deployment, "build_id": "first"}
+        async with start_lab(agent_of("first", scripted_server), **first):
+            still = await lab.play("ok")
+            assert (await still.result(WAIT)).ok
+            await make_current(temporal, deployment, "first")
+            assert await lab.chat.approve(turn.request_id, asked.data["toolCallId"]) == "accepted"
+            assert (await turn.result(WAIT)).ok
+            (call,) = (await lab.chat.inspect(turn.request_id)).tool_calls
+            assert call.output == "7 paid by build first"
