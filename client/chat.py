@@ -21,10 +21,10 @@ from everturn.client.following import Follower
 from everturn.client.memory import Submissions
 from everturn.client.request import (
     MAX_BODY_BYTES,
+    check_inline,
     check_listing,
     check_sent,
     fits_inline,
-    inline_size,
     json_object,
     make_continuation,
     make_input,
@@ -35,7 +35,6 @@ from everturn.client.turn import Turn
 from everturn.connection import connect_temporal, turn_link, web_ui_of
 from everturn.errors import (
     BadInput,
-    MessageTooLarge,
     NothingToContinue,
     RequestConflict,
     ResultTimeout,
@@ -44,7 +43,7 @@ from everturn.errors import (
     TurnNotFound,
 )
 from everturn.ids import check_id, workflow_id
-from everturn.messages import INLINE_MESSAGE_BYTES, Message, UserMessage, json_size
+from everturn.messages import Message, UserMessage, json_size
 from everturn.policies import Debounce
 from everturn.settings import Settings, settings_from
 from everturn.store.room import room_of
@@ -378,17 +377,13 @@ class ChatClient:
 
     async def _drafted(self, turn: TurnInput) -> bool:
         """Puts a message into the store that is large, or must not be seen in Temporal; True if it did."""
-        parts = turn.parts or []
         if self._store is None:
-            size = inline_size(parts)
-            if size > INLINE_MESSAGE_BYTES:
-                hint = "without a store that is the limit; connect with store=…"
-                raise MessageTooLarge(size, INLINE_MESSAGE_BYTES, hint)
+            check_inline(turn)
             return False
         if turn.previews and fits_inline(turn):
             return False
         check_sent(dataclasses.replace(turn, parts=None))
-        await self._store.put_draft(turn.request_id, turn.digest, parts)
+        await self._store.put_draft(turn.request_id, turn.digest, turn.parts or [])
         return True
 
     def _follower(self, request_id: str) -> Follower:

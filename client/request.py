@@ -10,10 +10,10 @@ from typing import Any, cast
 
 from everturn.activities.payloads import TurnInput
 from everturn.checks import check_count, check_text, shown
-from everturn.errors import BadInput
+from everturn.errors import BadInput, MessageTooLarge
 from everturn.hooks.client_tools import client_tool_specs
 from everturn.ids import check_id, new_request_id
-from everturn.messages import INLINE_MESSAGE_BYTES, Part, dump_json, json_size, text_of, user_parts
+from everturn.messages import INLINE_MESSAGE_BYTES, dump_json, json_size, text_of, user_parts
 from everturn.policies import policy_text
 from everturn.turns import STATUSES, JsonDict, Principal
 
@@ -115,7 +115,7 @@ def check_sent(turn: TurnInput) -> None:
 
 def fits_inline(turn: TurnInput) -> bool:
     """Whether the message may travel with the turn."""
-    return inline_size(turn.parts or []) <= INLINE_MESSAGE_BYTES and sum(_sent_sizes(turn).values()) <= MAX_SENT_BYTES
+    return _message_size(turn) <= INLINE_MESSAGE_BYTES and sum(_sent_sizes(turn).values()) <= MAX_SENT_BYTES
 
 
 def _sent_sizes(turn: TurnInput) -> dict[str, int]:
@@ -124,8 +124,15 @@ def _sent_sizes(turn: TurnInput) -> dict[str, int]:
     return {name: len(json.dumps(value)) for name, value in parts.items()}
 
 
-def inline_size(parts: list[Part]) -> int:
-    return json_size(parts, "the message")
+def check_inline(turn: TurnInput) -> None:
+    """For a client that has Temporal alone to carry a message. Raises MessageTooLarge."""
+    size = _message_size(turn)
+    if size > INLINE_MESSAGE_BYTES:
+        raise MessageTooLarge(size, INLINE_MESSAGE_BYTES, "without a store that is the limit; connect with store=…")
+
+
+def _message_size(turn: TurnInput) -> int:
+    return json_size(turn.parts or [], "the message")
 
 
 def _digest(turn: TurnInput) -> str:
