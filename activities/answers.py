@@ -11,7 +11,7 @@ from pydantic_core import PydanticSerializationError, to_json
 
 from everturn.activities.settings import model_allowed
 from everturn.activities.sizes import MAX_CONFIG_BYTES, MAX_STOPS_BYTES
-from everturn.activities.transforming import check_names
+from everturn.activities.tool_values import check_names
 from everturn.activities.turn_tools import turn_tools
 from everturn.errors import BadInput
 from everturn.hooks.decisions import Config, TurnConfig

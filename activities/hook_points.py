@@ -76,8 +76,8 @@ class HookPointActivities(Activities):
             hook_error=answer.error,
         )
         config = answer.config
-        traced = config.active_telemetry is not None
-        return TurnDecision(answer.blocked, config.max_steps, config.stop_rules, config.stop_checks, traced)
+        configured = config.active_telemetry is not None or bool(config.transforms)
+        return TurnDecision(answer.blocked, config.max_steps, config.stop_rules, config.stop_checks, configured)
 
     @activity.defn(name=activity_name(BEFORE_STEP))
     async def before_step(self, given: HookInput) -> None:

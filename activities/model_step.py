@@ -129,6 +129,7 @@ class ModelStepActivities(Activities):
             await self._commit(run, record, completion)
         finally:
             await self._store.record_traces(transforms.traces)
+            await transforms.values.record(self._store, given.request_id, given.step)
             if observer is not None:
                 await observer.close()
         if settings.telemetry is not None:
@@ -208,7 +209,7 @@ class ModelStepActivities(Activities):
             timeout=tool.timeout if tool else 1.0,
             retries=tool.retries if tool else 0,
             fingerprint=call_fingerprint(call),
-            ask=Asking() if tool and call.input is not None and tool.asks(call.input) else None,
+            ask=Asking() if tool and call.arguments is not None and tool.asks(call.arguments) else None,
             client=tool.client if tool else False,
             quick=tool is not None and self._services.pace.is_quick(given.agent, tool),
         )
@@ -239,7 +240,7 @@ def _record(
         attempt=opening.attempt,
         model=settings.model.name,
         parts=completion.parts,
-        calls=calls,
+        calls=[run.transforms.values.asked(call) for call in calls],
         finish_reason=completion.finish_reason,
         usage=usage,
         duration_ms=run.duration_ms,

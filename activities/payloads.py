@@ -118,13 +118,13 @@ class StepVerdict:
 @dataclass(frozen=True)
 class TurnDecision:
     """blocked: the reason why the turn is refused, None if it goes on. stop_rules: those that the workflow can judge by
-    itself; stop_checks: references to the author's own conditions. traced: telemetry is on."""
+    itself; stop_checks: references to the author's own conditions. configured: as of CallInput."""
 
     blocked: str | None = None
     max_steps: int | None = None
     stop_rules: list[StopRule] = field(default_factory=list[StopRule])
     stop_checks: list[str] = field(default_factory=list[str])
-    traced: bool = False
+    configured: bool = False
 
 
 @crossing
@@ -194,7 +194,7 @@ class StepDone:
 @dataclass(frozen=True)
 class CallInput:
     """A tool call, or one of its two hook points, is due. announce=False: `after_tool_call` will show the outcome.
-    traced: the turn's telemetry is on."""
+    configured: before_turn settled something that concerns the turn's tools too: telemetry, transforms."""
 
     request_id: str
     agent: str
@@ -203,7 +203,7 @@ class CallInput:
     tool_name: str
     names: list[str] = field(default_factory=list[str])
     announce: bool = True
-    traced: bool = False
+    configured: bool = False
 
 
 @crossing

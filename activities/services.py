@@ -8,10 +8,12 @@ from everturn.activities.models.lanes import ModelLanes
 from everturn.activities.pace import ToolPace
 from everturn.activities.running import RunningWork
 from everturn.activities.settings import turn_config
+from everturn.activities.tool_values import ToolValues
 from everturn.activities.turn_tools import requested_tools, turn_tools, unresolved
 from everturn.hooks.references import UnresolvedReference
 from everturn.hooks.registry import AgentRegistry
 from everturn.hooks.tools import Tool
+from everturn.store.records import TurnFacts
 from everturn.store.store import Store
 
 
@@ -57,5 +59,13 @@ class Activities:
         turn = await self._store.load_turn(request_id)
         try:
             return turn_tools(registered, turn_config(turn.config), requested_tools(turn.config)).get(name)
+        except UnresolvedReference as error:
+            raise unresolved(error) from error
+
+    def _tool_values(self, agent: str, turn: TurnFacts) -> ToolValues:
+        """What the turn's transforms make of tool calls. Raises ApplicationError, to be retried, where one of them
+        cannot be found."""
+        try:
+            return ToolValues.of(self._services.agents.get(agent), turn_config(turn.config).transforms or [])
         except UnresolvedReference as error:
             raise unresolved(error) from error

@@ -22,13 +22,15 @@ from everturn.activities.running import Interrupted, stopped_here, until_interru
 from everturn.activities.services import Activities
 from everturn.activities.settings import turn_config
 from everturn.activities.telemetry import tool_finished
+from everturn.activities.tool_values import ToolValues
 from everturn.activities.values import NotJsonError, as_json, error_text, for_model
 from everturn.chunks import TOOL_OUTPUT_AVAILABLE, TOOL_PROGRESS, Event
 from everturn.hooks.calling import invoke
 from everturn.hooks.cancel import CancelFlag
 from everturn.hooks.contexts import ToolContext
+from everturn.hooks.telemetry import Telemetry
 from everturn.hooks.tools import Tool, ToolInputError
-from everturn.store.records import EventBatch, ToolCall
+from everturn.store.records import EventBatch, ToolCall, TurnFacts
 from everturn.turns import JsonDict
 
 CANCEL_GRACE: Final = 2.0
@@ -49,6 +51,15 @@ class ToolFailedError(Exception):
 
 
 @dataclass(frozen=True, slots=True)
+class CallSettings:
+    """values: what is stored and shown of what the tool says. turn, telemetry: if its run is to be told of."""
+
+    values: ToolValues
+    turn: TurnFacts | None = None
+    telemetry: Telemetry | None = None
+
+
+@dataclass(frozen=True, slots=True)
 class ToolRun:
     """What one run needs."""
 
@@ -56,6 +67,7 @@ class ToolRun:
     call: ToolCall
     tool: Tool
     flag: CancelFlag
+    values: ToolValues
 
 
 class ToolActivities(Activities):
@@ -66,6 +78,7 @@ class ToolActivities(Activities):
         """Settles the call: with the tool's output, an error result, `interrupted`, or `unknown`."""
         info = activity.info()
         tool = await self._tool(given.request_id, given.agent, given.tool_name)
+        settings = await self._settings(given)
         opening = await self._store.open_call(
             given.request_id,
             given.tool_call_id,
@@ -82,24 +95,26 @@ class ToolActivities(Activities):
         if tool is None:
             error = f"this worker no longer has a tool named {given.tool_name!r}"
             return await self._settle(given, replace(opening.call, state="error", error=error))
-        return await self._run(given, opening.call, tool)
+        return await self._run(given, opening.call, tool, settings)
 
-    async def _run(self, given: CallInput, call: ToolCall, tool: Tool) -> CallDone:
+    async def _run(self, given: CallInput, call: ToolCall, tool: Tool, settings: CallSettings) -> CallDone:
         started = time.monotonic()
 
         def ended(**outcome: Any) -> ToolCall:
             return replace(call, duration_ms=round((time.monotonic() - started) * 1000), **outcome)
 
+        values = settings.values
         try:
             with self._services.running.enter(given.request_id) as flag:
-                run = ToolRun(given, call, tool, flag)
+                run = ToolRun(given, call, tool, flag, values)
                 grace = CANCEL_GRACE if tool.context_parameter else 0.0
-                whole = await until_interrupted(self._in_time(run), flag, stop_on_shutdown=False, grace=grace)
+                output = await until_interrupted(self._in_time(run), flag, stop_on_shutdown=False, grace=grace)
+            whole = values.shown(output)
             shown, was_cut = for_model(whole)
             settled = ended(state="done", output=shown, raw_output=whole if was_cut else None)
         except ToolFailedError as error:
             await self._retry_later(given, tool)
-            settled = ended(state="error", error=str(error))
+            settled = ended(state="error", error=str(values.shown(str(error))))
         except Interrupted as stop:
             if stop.why != "cancel":
                 raise stopped_here() from stop
@@ -107,15 +122,17 @@ class ToolActivities(Activities):
         finally:
             self._services.pace.ran(given.agent, given.tool_name, time.monotonic() - started)
         done = await self._settle(given, settled)
-        if given.traced:
-            await self._tell(given, settled)
+        await values.record(self._store, given.request_id, given.step)
+        if settings.telemetry is not None and settings.turn is not None:
+            tool_finished(settings.telemetry, settings.turn, settled)
         return done
 
-    async def _tell(self, given: CallInput, settled: ToolCall) -> None:
+    async def _settings(self, given: CallInput) -> CallSettings:
+        """What before_turn settled for the turn's tools."""
+        if not given.configured:
+            return CallSettings(ToolValues())
         turn = await self._store.load_turn(given.request_id)
-        telemetry = turn_config(turn.config).active_telemetry
-        if telemetry is not None:
-            tool_finished(telemetry, turn, settled)
+        return CallSettings(self._tool_values(given.agent, turn), turn, turn_config(turn.config).active_telemetry)
 
     async def _in_time(self, run: ToolRun) -> object:
         """The tool's output as JSON; raises ToolFailedError."""
@@ -139,7 +156,7 @@ class ToolActivities(Activities):
         return work.result()
 
     async def _call(self, run: ToolRun) -> object:
-        arguments = run.tool.validated(run.call.input or {})
+        arguments = run.tool.validated(run.call.arguments or {})
         if run.tool.context_parameter is not None:
             arguments[run.tool.context_parameter] = await self._context(run)
         function = run.tool.function
@@ -152,7 +169,9 @@ class ToolActivities(Activities):
         last: object = None
         async for value in values:
             last = as_json(value)
-            await self._show(run, TOOL_OUTPUT_AVAILABLE, {"output": for_model(last)[0], "preliminary": True})
+            await self._show(
+                run, TOOL_OUTPUT_AVAILABLE, {"output": for_model(run.values.shown(last))[0], "preliminary": True}
+            )
         return last
 
     async def _context(self, run: ToolRun) -> ToolContext:
@@ -160,7 +179,7 @@ class ToolActivities(Activities):
         loop = asyncio.get_running_loop()
 
         def progress(value: object) -> None:
-            show = self._show(run, TOOL_PROGRESS, {"value": as_json(value)})
+            show = self._show(run, TOOL_PROGRESS, {"value": run.values.shown(as_json(value))})
             asyncio.run_coroutine_threadsafe(show, loop)
 
         return ToolContext(

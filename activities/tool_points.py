@@ -14,6 +14,7 @@ from everturn.activities.outcomes import call_done, outcome_events
 from everturn.activities.payloads import Asking, CallDecision, CallInput, activity_name
 from everturn.activities.requesting import transcript
 from everturn.activities.services import Activities
+from everturn.activities.tool_values import ToolValues
 from everturn.activities.values import NotJsonError, as_json, check_input_size, for_model
 from everturn.hooks.contexts import ToolCallContext, ToolCallResultContext
 from everturn.hooks.decisions import Allow, Ask, Block, Replace, Substitute
@@ -21,7 +22,7 @@ from everturn.hooks.log import HookLog, cut
 from everturn.hooks.points import AFTER_TOOL_CALL, BEFORE_TOOL_CALL
 from everturn.hooks.runner import HookRun, edited
 from everturn.hooks.tools import Tool, ToolInputError
-from everturn.store.records import SETTLED_CALLS, ToolCall
+from everturn.store.records import SETTLED_CALLS, PromptMaterial, ToolCall
 from everturn.turns import JsonDict
 
 WITHHELD_TEXT: Final = "The result of this call is withheld: it could not be checked."
@@ -54,8 +55,11 @@ class ToolPointActivities(Activities):
         tool = await self._tool(given.request_id, given.agent, given.tool_name)
         if tool is None or call.input is None:
             return CallDecision()
-        verdict = await self._verdict(given, call)
-        settled = await self._settled(given, call, tool, verdict)
+        material = await self._store.load_prompt(given.request_id)
+        values = self._tool_values(given.agent, material.turn)
+        verdict = await self._verdict(given, call, material)
+        settled = await self._settled(given, call, tool, verdict, values)
+        await values.record(self._store, given.request_id, given.step)
         if settled is not None:
             return CallDecision(call_done(settled))
         return CallDecision(ask=_asking(tool, verdict))
@@ -66,6 +70,7 @@ class ToolPointActivities(Activities):
         agent = self._services.agents.get(given.agent)
         call = await self._store.call(given.request_id, given.tool_call_id)
         turn = await self._store.load_turn(given.request_id)
+        values = self._tool_values(given.agent, turn)
         chain = agent.chain(AFTER_TOOL_CALL, given.names, given.tool_name)
         dispatch = Dispatch[ToolCallResultContext](
             self._services,
@@ -97,15 +102,15 @@ class ToolPointActivities(Activities):
                 )
 
             run, seen = await dispatch.run(hook, context)
-            shown, changed, warning = _presented(run, edited({"output": shown.output}, seen), shown)
+            shown, changed, warning = _presented(run, edited({"output": shown.output}, seen), shown, values)
             dispatch.trace(run, changed, warning)
         await dispatch.record()
+        await values.record(self._store, given.request_id, given.step)
         is_new = shown != call or not given.announce
         await self._store.present_call(given.request_id, shown, outcome_events(shown) if is_new else [])
 
-    async def _verdict(self, given: CallInput, call: ToolCall) -> Verdict:
+    async def _verdict(self, given: CallInput, call: ToolCall, material: PromptMaterial) -> Verdict:
         agent = self._services.agents.get(given.agent)
-        material = await self._store.load_prompt(given.request_id)
         chain = agent.chain(BEFORE_TOOL_CALL, given.names, given.tool_name)
         dispatch = Dispatch[ToolCallContext](
             self._services,
@@ -118,7 +123,7 @@ class ToolPointActivities(Activities):
             state=material.turn.state,
         )
         messages = transcript(agent, material)
-        verdict = Verdict(copy.deepcopy(call.input or {}))
+        verdict = Verdict(copy.deepcopy(call.arguments or {}))
         with self._services.running.enter(given.request_id) as cancelled:
             for hook in chain:
                 ref = hook_ref(material.turn, hook, given.tool_call_id)
@@ -143,29 +148,33 @@ class ToolPointActivities(Activities):
         await dispatch.record()
         return verdict
 
-    async def _settled(self, given: CallInput, call: ToolCall, tool: Tool, verdict: Verdict) -> ToolCall | None:
+    async def _settled(
+        self, given: CallInput, call: ToolCall, tool: Tool, verdict: Verdict, values: ToolValues
+    ) -> ToolCall | None:
         """The call with its outcome, if the hooks or the rewritten input decided it; None if it is to run."""
-        rewritten = verdict.input != call.input
-        as_run = replace(call, input=verdict.input, model_input=call.input) if rewritten else call
+        rewritten = verdict.input != call.arguments
+        as_run = replace(values.with_arguments(call, verdict.input), model_input=call.input) if rewritten else call
         if verdict.failed is not None:
-            return await self._settle(given, replace(as_run, state="error", error=verdict.failed))
+            return await self._settle(given, replace(as_run, state="error", error=verdict.failed), values)
         if verdict.blocked is not None:
-            return await self._settle(given, replace(as_run, state="blocked", output=for_model(verdict.blocked)[0]))
+            blocked = replace(as_run, state="blocked", output=for_model(verdict.blocked)[0])
+            return await self._settle(given, blocked, values)
         if verdict.substitute is not None and verdict.ask is None:
-            return await self._settle(given, _substituted(as_run, verdict.substitute))
+            return await self._settle(given, _substituted(as_run, verdict.substitute, values), values)
         if not rewritten:
             return None
         try:
             check_input_size(given.tool_name, verdict.input)
             tool.validated(verdict.input)
         except ToolInputError as error:
-            return await self._settle(given, replace(as_run, state="error", error=str(error)))
-        await self._store.amend_call(given.request_id, given.tool_call_id, verdict.input)
+            return await self._settle(given, replace(as_run, state="error", error=str(error)), values)
+        await self._store.amend_call(given.request_id, given.tool_call_id, as_run.input or {}, as_run.run_input)
         return None
 
-    async def _settle(self, given: CallInput, call: ToolCall) -> ToolCall:
-        events = outcome_events(call) if given.announce else []
-        return await self._store.settle_call(given.request_id, replace(call, duration_ms=0), events)
+    async def _settle(self, given: CallInput, call: ToolCall, values: ToolValues) -> ToolCall:
+        settled = replace(values.settled(call), duration_ms=0)
+        events = outcome_events(settled) if given.announce else []
+        return await self._store.settle_call(given.request_id, settled, events)
 
 
 def _apply(run: HookRun, edits: JsonDict, verdict: Verdict) -> list[str]:
@@ -209,16 +218,18 @@ def _asking(tool: Tool, verdict: Verdict) -> Asking | None:
     return Asking() if tool.asks(verdict.input) else None
 
 
-def _substituted(call: ToolCall, answer: Substitute) -> ToolCall:
+def _substituted(call: ToolCall, answer: Substitute, values: ToolValues) -> ToolCall:
     try:
-        whole = as_json(answer.output)
+        whole = values.shown(as_json(answer.output))
     except NotJsonError as error:
         return replace(call, state="error", error=str(error))
     shown, was_cut = for_model(whole)
     return replace(call, state="substituted", output=shown, raw_output=whole if was_cut else None)
 
 
-def _presented(run: HookRun, edits: JsonDict, shown: ToolCall) -> tuple[ToolCall, list[str], str | None]:
+def _presented(
+    run: HookRun, edits: JsonDict, shown: ToolCall, values: ToolValues
+) -> tuple[ToolCall, list[str], str | None]:
     """The call as it is to be shown after this hook, what changed, and a warning. The raw output is kept."""
     if denies(run):
         return replace(shown, output=None, error=WITHHELD_TEXT, raw_output=_raw(shown)), ["output"], None
@@ -229,7 +240,7 @@ def _presented(run: HookRun, edits: JsonDict, shown: ToolCall) -> tuple[ToolCall
     else:
         return shown, [], None
     try:
-        plain, _ = for_model(as_json(new))
+        plain, _ = for_model(values.shown(as_json(new)))
     except NotJsonError as error:
         return shown, [], f"ignored: {error}"
     return replace(shown, output=plain, error=None, raw_output=_raw(shown)), ["output"], None

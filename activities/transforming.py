@@ -7,16 +7,15 @@ from dataclasses import dataclass, field
 from typing import cast
 
 from everturn.activities.models.blocks import THINKING_KEY
+from everturn.activities.tool_values import POINT, ToolValues
 from everturn.chunks import REASONING_DELTA, REASONING_END, REASONING_START, TEXT_DELTA, Chunk, Event
 from everturn.hooks.log import cut
-from everturn.hooks.references import UnresolvedReference
 from everturn.hooks.registry import RegisteredAgent
 from everturn.hooks.transforms import TRANSFORMED, ChunkFunction, ChunkTransform, opened
 from everturn.messages import Part
 from everturn.store.records import HookTrace
 from everturn.turns import JsonDict
 
-POINT = "transform"
 MAX_MESSAGE_BYTES = 2000
 
 
@@ -47,6 +46,7 @@ class TransformChain:
     step: int
     attempt: int
     links: list[_Link] = field(default_factory=list[_Link])
+    values: ToolValues = field(default_factory=ToolValues)
     _texts: dict[str, str] = field(default_factory=dict[str, str])
     _seq: int = 0
 
@@ -55,9 +55,9 @@ class TransformChain:
         cls, agent: RegisteredAgent, names: Sequence[str], request_id: str, step: int, attempt: int
     ) -> TransformChain:
         """Raises UnresolvedReference for a name that the agent does not have on this worker."""
-        check_names(agent, names)
+        values = ToolValues.of(agent, names)
         links = [_Link(name, agent.transforms[name], opened(agent.transforms[name])) for name in names]
-        return cls(request_id, step, attempt, links)
+        return cls(request_id, step, attempt, links, values)
 
     def apply(self, event: Event) -> list[Event]:
         """What is shown in place of an event."""
@@ -117,16 +117,6 @@ class TransformChain:
         for event in (Event(REASONING_START, data), Event(REASONING_DELTA, {**data, "delta": text})):
             self.apply(event)
         self.apply(Event(REASONING_END, data))
-
-
-def check_names(agent: RegisteredAgent, names: Sequence[str]) -> None:
-    """Raises UnresolvedReference."""
-    unknown = [name for name in names if name not in agent.transforms]
-    if unknown:
-        known = ", ".join(agent.transforms) or "none"
-        raise UnresolvedReference(
-            f"agent {agent.name!r} has no transform named {unknown[0]!r} on this worker (it has: {known})"
-        )
 
 
 def _as_chunks(answer: Chunk | Sequence[Chunk] | None) -> list[Chunk]:

@@ -24,6 +24,7 @@ from everturn.activities.settling import settle_lost
 from everturn.activities.turn_tools import CLIENT_TOOLS_KEY
 from everturn.activities.turn_workflows import NEVER_STARTED, find_workflow, stop, wake
 from everturn.activities.unrecorded import principal_of, record
+from everturn.activities.user_messages import rewriting
 from everturn.errors import (
     BadInput,
     EverturnError,
@@ -142,6 +143,7 @@ def _admission(given: BeginInput, agent: RegisteredAgent | None, room: Room) -> 
         run_id=given.run_id,
         parts=user_parts(turn.parts) if turn.parts is not None else None,
         draft=turn.parts is None and turn.trigger != "continue",
+        rewrite=rewriting(agent),
         after=turn.after,
         message_metadata=turn.message_metadata,
         body=turn.body,

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from typing import Final, Protocol, TypeAlias, runtime_checkable
+from typing import Any, Final, Protocol, TypeAlias, runtime_checkable
 
 from everturn.chunks import (
     REASONING_DELTA,
@@ -36,7 +36,7 @@ TRANSFORMED: Final = frozenset(
     }
 )
 """The chunks that transforms see: the model's own words. What is stored of text and reasoning is what they let through;
-tools run with the arguments that the model gave."""
+tools run with the arguments that the model gave. For what is stored and shown of tool calls, see ToolTransform."""
 
 
 @runtime_checkable
@@ -45,6 +45,25 @@ class StreamTransform(Protocol):
 
     def for_stream(self) -> ChunkFunction:
         """A function for one model call."""
+        ...
+
+
+@runtime_checkable
+class ToolTransform(Protocol):
+    """A transform that also has a say on what is stored and shown of tool calls, to the model too."""
+
+    def tool_value(self, value: Any) -> Any:
+        """A JSON value to stand for this one: arguments, an output, an error's text, progress. Called for each, and
+        more than once for some; one that raises withholds the value."""
+        ...
+
+
+@runtime_checkable
+class MessageTransform(Protocol):
+    """A transform that also changes the user's own messages, in every turn of the agent and before they are stored."""
+
+    def user_text(self, text: str) -> str:
+        """The text to store and to show to the model. One that raises refuses the turn."""
         ...
 
 

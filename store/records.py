@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Literal
 
@@ -42,6 +42,8 @@ class Admission:
     """The workflow run that executes the turn; the fence against a second one."""
     parts: list[Part] | None = None
     draft: bool = False
+    rewrite: Callable[[list[Part]], list[Part]] | None = None
+    """What is to be done with the messages that the turn answers before they are stored."""
     after: str | None = None
     """A request of the same client, submitted just before this one, that must come first, even if it has not begun."""
     message_metadata: JsonDict = field(default_factory=dict[str, object])

@@ -41,6 +41,8 @@ def run(
     if parts is not None:
         said.append(_said(turn.request_id, parts, admission.message_metadata))
         said += [_said(other.turn.request_id, other.parts, other.metadata) for other in joining]
+    if admission.rewrite is not None:
+        said = [{**message, "parts": admission.rewrite(message["parts"])} for message in said]
     position = _insert_user_messages(connection, turn.thread_id, said, thread.last_position, asked_at)
     for joiner in joining:
         supersede(connection, joiner.turn.request_id, turn.request_id, joined=True)

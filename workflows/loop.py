@@ -53,7 +53,7 @@ class Loop:
         self._failures_in_a_row = 0
         self._stops = Stops()
         self._repaired = False
-        self._traced = False
+        self._configured = False
 
     async def run(self) -> LoopEnd:
         """Raises Stopped when the turn is cancelled, FailureError when a step or an agent's hook failed for good."""
@@ -96,7 +96,7 @@ class Loop:
         if decision.max_steps is not None:
             self._max_steps = decision.max_steps
         self._stops.decide(decision)
-        self._traced = decision.traced
+        self._configured = decision.configured
         return decision.blocked
 
     async def _model_step(self, step: int) -> StepDone | None:
@@ -166,7 +166,7 @@ class Loop:
             call.tool_call_id,
             call.tool_name,
             announce=announce,
-            traced=self._traced,
+            configured=self._configured,
         )
         done = await self._outcome(given, call)
         self._view.call_done(call, done)

@@ -16,8 +16,8 @@ from everturn.chunks import (
     TOOL_INPUT_DELTA,
     Chunk,
 )
-from everturn.hooks.contexts import ToolCallResultContext, TurnContext
-from everturn.hooks.decisions import Replace, TurnConfig
+from everturn.hooks.contexts import TurnContext
+from everturn.hooks.decisions import TurnConfig
 from everturn.hooks.hook import Hooks
 from everturn.hooks.transforms import ChunkFunction
 
@@ -26,34 +26,39 @@ _ENDS = {TEXT_END: TEXT_DELTA, REASONING_END: REASONING_DELTA}
 
 
 class Redact(Hooks):
-    """Replaces what matches one of `patterns` (regular expressions) in the model's text and reasoning, as streamed and
-    as stored, and in what is shown of tool inputs and outputs.
+    """Replaces what matches one of `patterns` (regular expressions) in all that a turn streams and stores: the model's
+    text and reasoning, and of its tool calls the arguments, outputs, errors and progress. The model sees later what is
+    stored, so it meets the replacement too. Tools run with the arguments that the model gave; until a call is settled
+    those are kept beside the redacted ones, then they are gone.
 
-    window: the longest match to be found, in characters. The stream is held back by so much, as the rest of a match may
-    be in the next chunk; a longer match may get through in part.
+    window: the longest match to be found in a stream, in characters. The stream is held back by so much, as the rest of
+    a match may be in the next chunk; a longer match may get through in part. user_messages: the user's messages are
+    redacted too, before they are stored and before the model sees them.
 
-    Not covered: the user's own messages; the arguments with which a tool ran and the output that it returned, which
-    stay in the store for the record (`tool_calls.input`, `tool_calls.raw_output`).
+    Not covered: what the application sends along (`body`, `principal`, metadata, files), the words of hooks (reasons,
+    logs) and of providers (traces), and Temporal's history, which has the user's message as it was sent unless
+    `history_previews` is off, and the client's own answers to waiting calls.
     """
 
     on_error = "deny"
 
     def __init__(
-        self, patterns: Iterable[str | re.Pattern[str]], *, replacement: str = "[redacted]", window: int = 256
+        self,
+        patterns: Iterable[str | re.Pattern[str]],
+        *,
+        replacement: str = "[redacted]",
+        window: int = 256,
+        user_messages: bool = False,
     ) -> None:
         given = (patterns,) if isinstance(patterns, str) else tuple(patterns)
         if not given or window < 1:
             raise ValueError("Redact needs at least one pattern, and a window of 1 character or more")
-        self._redactor = Redactor([re.compile(pattern) for pattern in given], replacement, window)
+        make = MessageRedactor if user_messages else Redactor
         self._transform = f"redact:{self.label}"
-        self.transforms = {self._transform: self._redactor}
+        self.transforms = {self._transform: make([re.compile(pattern) for pattern in given], replacement, window)}
 
     def before_turn(self, ctx: TurnContext) -> TurnConfig:
         return TurnConfig(transforms=[self._transform])
-
-    def after_tool_call(self, ctx: ToolCallResultContext) -> Replace | None:
-        clean = self._redactor.value(ctx.output)
-        return None if clean == ctx.output else Replace(clean)
 
 
 @dataclass(frozen=True)
@@ -91,15 +96,23 @@ class Redactor:
                 start = stop
         return "".join([*pieces, text[start:end]])
 
-    def value(self, value: Any) -> Any:
+    def tool_value(self, value: Any) -> Any:
         """JSON data with every string in it redacted, keys included."""
         if isinstance(value, str):
             return self.text(value)
         if isinstance(value, list):
-            return [self.value(item) for item in cast(list[object], value)]
+            return [self.tool_value(item) for item in cast(list[object], value)]
         if isinstance(value, dict):
-            return {self.text(key): self.value(item) for key, item in cast(dict[str, Any], value).items()}
+            return {self.text(key): self.tool_value(item) for key, item in cast(dict[str, Any], value).items()}
         return value
+
+
+class MessageRedactor(Redactor):
+    """The transform for `user_messages`."""
+
+    def user_text(self, text: str) -> str:
+        """A text of the user, redacted."""
+        return self.text(text)
 
 
 @dataclass
@@ -146,5 +159,5 @@ class _Stream:
         if chunk.type == TOOL_INPUT_DELTA:
             return []  # half a JSON text cannot be searched; the whole input follows
         if chunk.type == TOOL_INPUT_AVAILABLE:
-            return [replace(chunk, data={**chunk.data, "input": self.redactor.value(chunk.data.get("input"))})]
+            return [replace(chunk, data={**chunk.data, "input": self.redactor.tool_value(chunk.data.get("input"))})]
         return [chunk]

@@ -66,7 +66,7 @@ def test_overlapping_matches_leave_one_mark() -> None:
 
 def test_values_are_redacted_with_their_keys_whatever_their_shape() -> None:
     rules = redactor(r"sk-\w+")
-    assert rules.value({"sk-1": ["sk-2", {"a": "b sk-3"}], "n": 1, "none": None}) == {
+    assert rules.tool_value({"sk-1": ["sk-2", {"a": "b sk-3"}], "n": 1, "none": None}) == {
         "#": ["#", {"a": "b #"}],
         "n": 1,
         "none": None,
