@@ -23,7 +23,7 @@ from everturn.activities.services import Activities, Services
 from everturn.activities.settling import settle_lost
 from everturn.activities.turn_tools import CLIENT_TOOLS_KEY
 from everturn.activities.turn_workflows import NEVER_STARTED, find_workflow, stop, wake
-from everturn.activities.unrecorded import principal_of, record
+from everturn.activities.unrecorded import principal_of, record, trigger_of
 from everturn.activities.user_messages import rewriting
 from everturn.errors import (
     BadInput,
@@ -40,6 +40,7 @@ from everturn.hooks.log import cut
 from everturn.hooks.points import AFTER_TOOL_CALL, BEFORE_TOOL_CALL
 from everturn.hooks.registry import RegisteredAgent, tool_patterns
 from everturn.messages import user_parts
+from everturn.policies import policy_text
 from everturn.store.records import Admission, Admitted, Ended, Ending, Room
 from everturn.turns import TurnError
 
@@ -136,8 +137,8 @@ def _admission(given: BeginInput, agent: RegisteredAgent | None, room: Room) -> 
         thread_id=turn.thread_id,
         agent=turn.agent,
         digest=turn.digest,
-        policy=turn.policy,
-        trigger=cast(Any, turn.trigger),
+        policy=policy_text(turn.policy),
+        trigger=trigger_of(turn),
         submitted_at=given.submitted_at,
         asked_at=given.asked_at,
         run_id=given.run_id,

@@ -29,6 +29,16 @@ def principal_of(turn: TurnInput) -> Principal | None:
         ) from error
 
 
+def trigger_of(turn: TurnInput) -> Trigger:
+    """Raises BadInput for one that this version does not know."""
+    if turn.trigger not in get_args(Trigger):
+        raise BadInput(
+            f"turn {turn.request_id!r} has the trigger {turn.trigger!r}, which this worker does not know; "
+            "give the client and the worker the same version of everturn"
+        )
+    return cast(Trigger, turn.trigger)
+
+
 async def record(services: Services, turn: TurnInput) -> None:
     """Puts the turn into the store without its message, for `finish` to end it. Raises RequestConflict if its id is
     another turn's."""
@@ -40,7 +50,7 @@ async def record(services: Services, turn: TurnInput) -> None:
         agent=turn.agent,
         digest=turn.digest,
         policy="queue",
-        trigger=_trigger(turn),
+        trigger=_known_trigger(turn),
         submitted_at=info.scheduled_time.timestamp(),
         asked_at=info.scheduled_time.timestamp(),
         run_id=info.workflow_run_id or "",
@@ -60,7 +70,7 @@ def facts_of(turn: TurnInput) -> TurnFacts:
         request_id=turn.request_id,
         thread_id=turn.thread_id,
         agent=turn.agent,
-        trigger=_trigger(turn),
+        trigger=_known_trigger(turn),
         status="error",
         body=turn.body,
         principal=_known_principal(turn) or Principal(),
@@ -87,5 +97,5 @@ def _known_principal(turn: TurnInput) -> Principal | None:
         return None
 
 
-def _trigger(turn: TurnInput) -> Trigger:
+def _known_trigger(turn: TurnInput) -> Trigger:
     return cast(Trigger, turn.trigger) if turn.trigger in get_args(Trigger) else "submit"

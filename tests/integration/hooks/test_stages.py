@@ -16,8 +16,7 @@ from temporalio.client import WorkflowFailureError
 from everturn import Agent, Turn, TurnError
 from everturn.activities.payloads import WORKFLOW, TurnInput
 from everturn.activities.scripted.server import ScriptedModelServer
-from everturn.client.request import make_input
-from everturn.ids import workflow_id
+from everturn.ids import new_request_id, workflow_id
 from tests.integration.hooks.authors import traces
 from tests.integration.turns.conftest import StartLab
 from tests.integration.turns.lab import Lab, make_agent
@@ -54,18 +53,10 @@ def refusing(table: str, when: str = "1") -> str:
 
 async def start(lab: Lab, thread: str, **changed: Any) -> Turn:
     """What a client of another version might send: it goes to Temporal as it is."""
-    request = make_input(
-        thread,
-        "[[ok]]",
-        agent="agent",
-        request_id=None,
-        body={"ticket": 7},
-        principal=None,
-        tenant_id=None,
-        policy="queue",
-        metadata=None,
+    asked = TurnInput(
+        new_request_id(), thread, "agent", "digest", [{"type": "text", "text": "[[ok]]"}], body={"ticket": 7}
     )
-    given: TurnInput = replace(request, **changed)
+    given = replace(asked, **changed)
     await lab.client.start_workflow(WORKFLOW, given, id=workflow_id(given.request_id), task_queue=lab.task_queue)
     return lab.chat.turn(given.request_id)
 
@@ -76,6 +67,14 @@ async def strange_parts(lab: Lab) -> Turn:
 
 async def strange_principal(lab: Lab) -> Turn:
     return await start(lab, "thread", principal={"id": "u1", "clearance": "high"})
+
+
+async def strange_trigger(lab: Lab) -> Turn:
+    return await start(lab, "thread", trigger="premonition")
+
+
+async def strange_policy(lab: Lab) -> Turn:
+    return await start(lab, "thread", policy="whenever")
 
 
 async def lost_draft(lab: Lab) -> Turn:
@@ -122,6 +121,8 @@ GONE = "DELETE FROM messages"
 FAULTS: dict[str, Fault] = {
     "parse, parts": Fault("parse", strange_parts, "BadInput", False, 0),
     "parse, principal": Fault("parse", strange_principal, "BadInput", False, 0),
+    "parse, trigger": Fault("parse", strange_trigger, "BadInput", False, 0),
+    "parse, policy": Fault("parse", strange_policy, "BadInput", False, 0),
     "parse, no message": Fault("parse", lost_draft, "BadInput", False, 0),
     "persist": Fault("persist", refused_message, "StoreRefused", False, 0, OFF_STRIKE),
     "persist, not recorded": Fault("persist", refused_turn, "StoreRefused", False, 0, OFF_STRIKE, recorded=False),
