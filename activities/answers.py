@@ -9,6 +9,7 @@ from typing import Generic, TypeVar, cast
 from pydantic import ValidationError
 from pydantic_core import PydanticSerializationError, to_json
 
+from everturn.activities.models.chat_format import is_chat_format
 from everturn.activities.settings import model_allowed
 from everturn.activities.sizes import MAX_CONFIG_BYTES, MAX_STOPS_BYTES
 from everturn.activities.tool_values import check_names
@@ -23,7 +24,6 @@ from everturn.messages import dump_json
 from everturn.turns import JsonDict
 
 K = TypeVar("K", bound=Config)
-ROLES = frozenset({"user", "assistant", "system", "tool", "developer"})
 
 
 @dataclass
@@ -97,7 +97,7 @@ def _accepted(agent: RegisteredAgent, tools: Collection[str], given: K) -> tuple
     active = cast(list[str] | None, getattr(given, "active_tools", None))
     if model is not None and not model_allowed(agent, model):
         drop["model"] = f"model {model!r} is not among Agent.models"
-    if messages is not None and not all(message.get("role") in ROLES for message in messages):
+    if messages is not None and not is_chat_format(messages):
         drop["messages"] = "messages are not in OpenAI's chat format (each needs a role)"
     unknown = [name for name in active or [] if name not in tools]
     warnings = list(drop.values())

@@ -15,11 +15,11 @@ from everturn.activities.models.accumulator import Accumulator
 from everturn.activities.models.deadlines import Deadlines, with_deadlines
 from everturn.activities.models.failures import ModelFailure
 from everturn.activities.models.prompt import build_prompt
-from everturn.activities.models.tokens import estimate_tokens
+from everturn.activities.models.tokens import count_tokens, estimate_tokens
 from everturn.activities.models.truncation import truncated
 from everturn.activities.models.types import ModelRequest
 from everturn.activities.payloads import CompactDone, CompactInput, activity_name
-from everturn.activities.running import Interrupted, beating, stopped_here, until_interrupted
+from everturn.activities.running import Interrupted, stopped_here, until_interrupted
 from everturn.activities.services import Activities
 from everturn.hooks.agent import Model
 from everturn.hooks.calling import invoke
@@ -84,8 +84,7 @@ class CompactActivities(Activities):
         if after >= plan.before:
             return CompactDone(shortened=False)
         await self._fold(given, material, plan, summary, after)
-        async with beating():
-            await self._tell(agent, Compacted(material.turn.thread_id, summary, len(plan.middle), plan.before, after))
+        await self._tell(agent, Compacted(material.turn.thread_id, summary, len(plan.middle), plan.before, after))
         return CompactDone(shortened=True, tokens_before=plan.before, tokens_after=after)
 
     async def _fold(self, given: CompactInput, material: PromptMaterial, plan: _Plan, summary: str, after: int) -> None:
@@ -156,7 +155,7 @@ def _rendered(material: PromptMaterial, messages: Sequence[Message]) -> list[Jso
 
 
 def _count(agent: RegisteredAgent, messages: list[JsonDict]) -> int:
-    return (agent.session.count_tokens or estimate_tokens)(messages)
+    return count_tokens(agent.session.count_tokens, messages)
 
 
 def _pieces(middle: Sequence[Message]) -> list[str]:

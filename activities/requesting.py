@@ -10,7 +10,7 @@ from temporalio.exceptions import ApplicationError
 from everturn.activities.models.lanes import ResolvedModel
 from everturn.activities.models.prompt import Prompt, build_prompt
 from everturn.activities.models.quirks import quirks_of
-from everturn.activities.models.tokens import estimate_tokens
+from everturn.activities.models.tokens import count_tokens
 from everturn.activities.models.truncation import truncated
 from everturn.activities.models.types import ModelRequest
 from everturn.activities.settings import StepSettings
@@ -47,7 +47,7 @@ def _shortened(agent: RegisteredAgent, material: PromptMaterial) -> PromptMateri
 def exceeds(agent: RegisteredAgent, prompt: Prompt) -> bool:
     """Whether the prompt is over the limit from which the session wants the thread compacted first."""
     limit = agent.session.token_limit
-    return limit is not None and (agent.session.count_tokens or estimate_tokens)(prompt.messages) > limit
+    return limit is not None and count_tokens(agent.session.count_tokens, prompt.messages) > limit
 
 
 def too_long() -> ApplicationError:

@@ -2,17 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import cast
 
 from everturn.activities.models.blocks import THINKING_KEY
 from everturn.activities.tool_values import POINT, ToolValues
+from everturn.checks import said, shown
 from everturn.chunks import REASONING_DELTA, REASONING_END, REASONING_START, TEXT_DELTA, Chunk, Event
 from everturn.hooks.log import cut
 from everturn.hooks.registry import RegisteredAgent
 from everturn.hooks.transforms import TRANSFORMED, ChunkFunction, ChunkTransform, opened
 from everturn.messages import Part
+from everturn.store.encoding import dump
 from everturn.store.records import HookTrace
 from everturn.turns import JsonDict
 
@@ -34,7 +36,7 @@ class _Link:
             return _as_chunks(self.function(chunk))
         except Exception as error:  # an unchecked chunk must not get through, whatever the author's code does
             self.dropped += 1
-            self.failure = self.failure or cut(f"{type(error).__name__}: {error}", MAX_MESSAGE_BYTES)
+            self.failure = self.failure or cut(f"{type(error).__name__}: {said(error)}", MAX_MESSAGE_BYTES)
             return []
 
 
@@ -126,7 +128,17 @@ def _as_chunks(answer: Chunk | Sequence[Chunk] | None) -> list[Chunk]:
     for chunk in cast(list[object], chunks):
         if not isinstance(chunk, Chunk):
             raise TypeError(f"returned {type(chunk).__name__}; a transform returns a Chunk, a list of them, or None")
+        if not _may_be_shown(chunk.type) or not isinstance(cast(object, chunk.data), Mapping):
+            raise TypeError(
+                f"returned a chunk of type {shown(chunk.type)}; give one like those that came in, or data-…"
+            )
+        dump(dict(chunk.data))  # raises what nobody could store
     return chunks
+
+
+def _may_be_shown(kind: object) -> bool:
+    """A transform changes content and may add data; where steps and turns begin and end is not its business."""
+    return isinstance(kind, str) and (kind in TRANSFORMED or kind.startswith("data-"))
 
 
 def _rewritten(part: Part, text: str) -> list[Part]:

@@ -8,6 +8,7 @@ from typing import Any, Final
 from pydantic_core import PydanticSerializationError, to_json
 
 from everturn.activities.sizes import MAX_TOOL_INPUT_BYTES
+from everturn.checks import said
 from everturn.hooks.log import cut
 from everturn.hooks.tools import ToolInputError
 
@@ -56,6 +57,6 @@ def for_model(value: object) -> tuple[object, bool]:
 
 def error_text(error: BaseException) -> str:
     """One message without a traceback, at most 4 KB."""
-    text = str(error).strip()
+    text = said(error).strip()
     name = type(error).__name__
     return cut(f"{name}: {text}" if text else name, MAX_ERROR_BYTES)

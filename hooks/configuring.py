@@ -6,6 +6,7 @@ import asyncio
 from concurrent.futures import Executor
 from typing import Final
 
+from everturn.checks import said
 from everturn.errors import InvalidAgent
 from everturn.hooks.agent import Agent
 from everturn.hooks.calling import invoke
@@ -31,7 +32,7 @@ async def session_of(agent: Agent, name: str, executor: Executor) -> SessionConf
         raise _invalid(name, "raised CancelledError")
     error = task.exception()
     if error is not None:
-        raise _invalid(name, f"failed: {type(error).__name__}: {error}") from error
+        raise _invalid(name, f"failed: {type(error).__name__}: {said(error)}") from error
     given = task.result()
     if given is not None and not isinstance(given, Session):
         raise _invalid(name, f"returned {type(given).__name__}; it must return the session, or nothing")

@@ -9,12 +9,19 @@ from typing import Annotated, Any, ClassVar, Self, cast
 
 from pydantic import BaseModel, ConfigDict, Field, PlainSerializer, PlainValidator, field_validator
 
+from everturn.checks import check_seconds, shown
+from everturn.errors import BadInput
 from everturn.hooks.outputs import OutputSpec, output_spec
 from everturn.hooks.references import reference_to
 from everturn.hooks.stopping import StopCondition, StopRule, as_stored
 from everturn.hooks.telemetry import Telemetry
 from everturn.hooks.tools import Tool
 from everturn.turns import JsonDict
+
+
+def _check_word(value: object, what: str) -> None:
+    if not isinstance(value, str):
+        raise BadInput(f"{what} must be a text, not {shown(value)}")
 
 
 def _as_list(given: Any) -> list[Any]:
@@ -183,6 +190,9 @@ class Block:
 
     reason: str = "This request was declined."
 
+    def __post_init__(self) -> None:
+        _check_word(self.reason, "Block.reason")
+
 
 @dataclass(frozen=True, slots=True)
 class Allow:
@@ -196,6 +206,9 @@ class NextModel:
     """Answer of `classify_chat_error`: the step goes on with this model, at once. It must be among `Agent.models`."""
 
     model: str
+
+    def __post_init__(self) -> None:
+        _check_word(self.model, "NextModel.model")
 
 
 @dataclass(frozen=True, slots=True)
@@ -214,6 +227,7 @@ class Replace:
 
 APPROVAL_TIMEOUT = 7 * 86400.0
 """Seconds that a turn waits for a person before silence counts as a denial."""
+MAX_APPROVAL_TIMEOUT = 366 * 86400.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -222,6 +236,11 @@ class Ask:
 
     reason: str = ""
     timeout: float = APPROVAL_TIMEOUT
+
+    def __post_init__(self) -> None:
+        _check_word(self.reason, "Ask.reason")
+        if not 0 < check_seconds(self.timeout, "Ask.timeout") <= MAX_APPROVAL_TIMEOUT:
+            raise BadInput(f"Ask.timeout must be more than 0 and at most 366 days in seconds, not {self.timeout!r}")
 
 
 ToolDecision = Allow | Ask | Block | Substitute

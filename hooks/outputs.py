@@ -7,6 +7,7 @@ from typing import Any, Final, cast
 
 from pydantic import BaseModel, ConfigDict, ValidationError
 
+from everturn.checks import said
 from everturn.hooks.references import UnresolvedReference, reference_to, resolve
 from everturn.turns import JsonDict
 
@@ -94,8 +95,14 @@ def _refuse(name: str) -> None:
 
 def _checked_by_schema(value: Any, schema: JsonDict) -> Any:
     from jsonschema import Draft202012Validator
+    from referencing import Registry
 
-    found = sorted(Draft202012Validator(schema).iter_errors(value), key=lambda error: error.json_path)
+    try:
+        # An empty registry: a schema that refers to an address is not fetched from there.
+        validator = Draft202012Validator(schema, registry=Registry())
+        found = sorted(validator.iter_errors(value), key=lambda error: error.json_path)
+    except Exception as error:  # patterns and references that nobody has tried yet
+        raise InvalidOutput(f"the schema cannot be applied: {type(error).__name__}: {said(error)[:200]}") from error
     if found:
         raise InvalidOutput("; ".join(f"{error.json_path}: {error.message[:200]}" for error in found[:MAX_PROBLEMS]))
     return value
@@ -108,3 +115,5 @@ def _checked_by_model(value: Any, model: type[BaseModel]) -> Any:
         problems = error.errors(include_url=False, include_input=False)[:MAX_PROBLEMS]
         lines = [f"{'.'.join(str(part) for part in p['loc']) or 'the answer'}: {p['msg']}" for p in problems]
         raise InvalidOutput("; ".join(lines)) from error
+    except Exception as error:  # validators of the author's may raise anything
+        raise InvalidOutput(f"{model.__name__}: {type(error).__name__}: {said(error)[:200]}") from error

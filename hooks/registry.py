@@ -8,6 +8,7 @@ from concurrent.futures import Executor
 from dataclasses import dataclass, field, replace
 from typing import Any, cast, get_args
 
+from everturn.checks import shown
 from everturn.errors import BadInput, InvalidAgent, UnknownAgent
 from everturn.hooks.agent import Agent, Model
 from everturn.hooks.configuring import session_of
@@ -17,6 +18,7 @@ from everturn.hooks.points import HOOK_POINTS, implements
 from everturn.hooks.session import SessionConfig
 from everturn.hooks.tools import Tool, matches, tool
 from everturn.hooks.transforms import ChunkTransform, StreamTransform
+from everturn.hooks.validity import AgentAttributes, HookAttributes, ModelAttributes, check_attributes
 from everturn.ids import check_id
 
 AGENT_HOOK = "agent"
@@ -110,7 +112,7 @@ def _register(agent: object) -> RegisteredAgent:
     if isinstance(agent, type) and issubclass(agent, Agent):
         raise InvalidAgent(f"{agent.__name__} is a class; pass an object: {agent.__name__}()")
     if not isinstance(agent, Agent):
-        raise InvalidAgent(f"{agent!r} is no agent; pass objects of subclasses of everturn.Agent")
+        raise InvalidAgent(f"{shown(agent)} is no agent; pass objects of subclasses of everturn.Agent")
     try:
         name = check_id(agent.name, f"the name of agent {type(agent).__name__}")
     except BadInput as error:
@@ -118,11 +120,13 @@ def _register(agent: object) -> RegisteredAgent:
     model = agent.model if isinstance(agent.model, Model) else Model(cast(Any, agent.model))
     if not isinstance(cast(object, model.name), str) or not model.name.strip():
         raise InvalidAgent(f'agent {name!r} has no model; set `model`, for example "openai/gpt-4o-mini" or "demo"')
+    check_attributes(ModelAttributes, model, f"the model of agent {name!r}")
     for fallback in model.fallbacks:
         if not isinstance(cast(object, fallback), str | Model) or (isinstance(fallback, Model) and fallback.fallbacks):
-            raise InvalidAgent(f"agent {name!r}: {fallback!r} in `fallbacks` is no model, or has fallbacks of its own")
-    if agent.max_steps < 1:
-        raise InvalidAgent(f"agent {name!r}: max_steps must be 1 or more, not {agent.max_steps!r}")
+            raise InvalidAgent(
+                f"agent {name!r}: {shown(fallback)} in `fallbacks` is no model, or has fallbacks of its own"
+            )
+    check_attributes(AgentAttributes, agent, f"agent {name!r}")
     chains = _chains(name, agent)
     return RegisteredAgent(agent, model, _tools(name, agent.tools), chains, transforms=_transforms(name, agent))
 
@@ -131,7 +135,7 @@ def _tools(agent: str, given: Sequence[Tool | Callable[..., Any]]) -> dict[str, 
     tools: dict[str, Tool] = {}
     for item in given:
         if not callable(cast(object, item)):
-            raise InvalidAgent(f"agent {agent!r}: {item!r} in `tools` is neither a function nor a Tool")
+            raise InvalidAgent(f"agent {agent!r}: {shown(item)} in `tools` is neither a function nor a Tool")
         try:
             made = item if isinstance(item, Tool) else tool(item)
         except InvalidAgent as error:
@@ -159,7 +163,7 @@ def _chains(name: str, agent: Agent) -> dict[str, tuple[BoundHook, ...]]:
     for hook in agent.hooks:
         if not isinstance(cast(object, hook), Hooks):
             raise InvalidAgent(
-                f"agent {name!r}: {hook!r} in `hooks` is no Hooks object; pass an instance of a Hooks subclass"
+                f"agent {name!r}: {shown(hook)} in `hooks` is no Hooks object; pass an instance of a Hooks subclass"
             )
         _check_options(name, hook)
     added = ordered(name, agent.hooks)
@@ -177,13 +181,12 @@ def _chains(name: str, agent: Agent) -> dict[str, tuple[BoundHook, ...]]:
 
 
 def _check_options(agent: str, hook: Hooks) -> None:
-    where = f"agent {agent!r}: hook {hook.label!r}"
+    where = f"agent {agent!r}: hook {shown(hook.label)}"
     if hook.on_error not in get_args(OnError):
-        raise InvalidAgent(f"{where} has on_error={hook.on_error!r}; use one of {', '.join(get_args(OnError))}")
-    if not hook.timeout > 0:
-        raise InvalidAgent(f"{where} has timeout={hook.timeout!r}; it must be more than 0 seconds")
+        raise InvalidAgent(f"{where} has on_error={shown(hook.on_error)}; use one of {', '.join(get_args(OnError))}")
     if isinstance(hook.tools, str):
         raise InvalidAgent(f"{where} has tools={hook.tools!r}; give a set of patterns: {{{hook.tools!r}}}")
+    check_attributes(HookAttributes, hook, where)
 
 
 def _check_signature(agent: str, hook: BoundHook) -> None:

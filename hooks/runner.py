@@ -3,20 +3,22 @@
 from __future__ import annotations
 
 import asyncio
+import json
 import time
 from concurrent.futures import Executor
 from dataclasses import dataclass, field
 from typing import Any, Literal
 
-from pydantic_core import PydanticSerializationError, to_json
+from pydantic_core import to_json
 
+from everturn.checks import said, shown
 from everturn.hooks.calling import invoke
 from everturn.hooks.contexts import HookContext
-from everturn.hooks.decisions import Config
+from everturn.hooks.decisions import Ask, Block, Config
 from everturn.hooks.hook import HookTrouble
 from everturn.hooks.log import HookLog, cut
 from everturn.hooks.registry import BoundHook
-from everturn.turns import JsonDict
+from everturn.turns import JsonDict, TurnError
 
 Outcome = Literal["ok", "error", "timeout", "oversize", "invalid"]
 MAX_TRACE_MESSAGE = 2000
@@ -89,7 +91,7 @@ async def run_hook(
 def _trouble(cause: BaseException) -> tuple[Outcome, str]:
     if isinstance(cause, HookTrouble):
         return cause.outcome, cut(str(cause), MAX_TRACE_MESSAGE)
-    return "error", cut(f"{type(cause).__name__}: {cause}", MAX_TRACE_MESSAGE)
+    return "error", cut(f"{type(cause).__name__}: {said(cause)}", MAX_TRACE_MESSAGE)
 
 
 def _check_answer(hook: BoundHook, value: object, answers: tuple[type, ...]) -> tuple[Outcome, str | None]:
@@ -98,10 +100,12 @@ def _check_answer(hook: BoundHook, value: object, answers: tuple[type, ...]) -> 
     if not isinstance(value, answers):
         expected = ", ".join(kind.__name__ for kind in answers)
         return "invalid", f"returned {type(value).__name__}; expected {expected or 'nothing'} or None"
+    if isinstance(value, TurnError) and not (_is_text(value.type) and _is_text(value.message)):
+        return "invalid", f"returned a TurnError of {shown(value.type)} and {shown(value.message)}; both must be texts"
     try:
         size = _size(value)
-    except (PydanticSerializationError, ValueError, RecursionError) as error:
-        return "invalid", f"its answer has no JSON form: {error}"
+    except Exception as error:  # an answer may hold objects of any class
+        return "invalid", cut(f"its answer has no JSON form: {said(error)}", MAX_TRACE_MESSAGE)
     limit = hook.owner.max_return_bytes if hook.owner else None
     if limit is not None and size > limit:
         return "oversize", f"returned {size:,} bytes; the limit is {limit:,}"
@@ -109,10 +113,26 @@ def _check_answer(hook: BoundHook, value: object, answers: tuple[type, ...]) -> 
 
 
 def _size(value: object) -> int:
-    """Bytes of an answer as JSON."""
-    if isinstance(value, Exception):
-        return len(str(value).encode(errors="replace"))
-    return len(to_json(value.as_json() if isinstance(value, Config) else value))
+    """Bytes of an answer as JSON. Texts may have halves of characters in them: a refusal counts, however it is put."""
+    texts = _texts(value)
+    if texts is not None:
+        return sum(len(text.encode(errors="replace")) for text in texts)
+    if isinstance(value, Config):
+        return len(json.dumps(value.as_json(), ensure_ascii=False).encode())
+    return len(to_json(value))
+
+
+def _texts(value: object) -> list[str] | None:
+    """All of an answer that consists of texts; None for other answers."""
+    if isinstance(value, Block | Ask):
+        return [value.reason]
+    if isinstance(value, TurnError):
+        return [value.type, value.message]
+    return [str(value)] if isinstance(value, str | Exception) else None
+
+
+def _is_text(value: object) -> bool:
+    return isinstance(value, str)
 
 
 def edited(before: dict[str, Any], context: HookContext) -> dict[str, Any]:

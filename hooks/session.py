@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, field, replace
-from typing import Any, Final, Self
+from typing import Any, Final, Self, cast
 
-from everturn.errors import InvalidAgent
+from everturn.checks import check_count, shown
+from everturn.errors import BadInput, InvalidAgent
 from everturn.turns import JsonDict, Principal
 
 KEEP_LAST: Final = 4
@@ -95,8 +96,10 @@ class Session:
     def context(self, label: str, text: BlockText, max_tokens: int | None = None) -> Self:
         """Adds a block to the system prompt. A provider (a function of a ContextRequest, `async` or not) is asked once
         per thread; what it says is kept, so that provider caches keep hitting, until `refresh_context`."""
-        if not label or any(block.label == label for block in self.config.blocks):
-            raise InvalidAgent(f"context needs a label that is not taken, not {label!r}")
+        if not isinstance(cast(object, label), str) or not label or any(b.label == label for b in self.config.blocks):
+            raise InvalidAgent(f"context needs a label that is not taken, not {shown(label)}")
+        if not isinstance(cast(object, text), str) and not callable(cast(object, text)):
+            raise InvalidAgent(f"context {label!r} needs a text or a function, not {shown(text)}")
         _positive("max_tokens", max_tokens)
         block = ContextBlock(label, text, max_tokens)
         return self._with(blocks=(*self.config.blocks, block))
@@ -112,6 +115,8 @@ class Session:
 
     def on_compaction(self, callback: Callable[[Compacted], Any]) -> Self:
         """Calls the function (`async` or not) after each compaction; what it raises is logged."""
+        if not callable(cast(object, callback)):
+            raise InvalidAgent(f"on_compaction needs a function, not {shown(callback)}")
         return self._with(callbacks=(*self.config.callbacks, callback))
 
     def context_overflow(
@@ -127,10 +132,10 @@ class Session:
         most `max_retries` times. max_input_tokens: compact ahead, at this limit × headroom, at most `max_compactions`
         times a turn."""
         _positive("max_input_tokens", max_input_tokens)
-        if not 0 < headroom <= 1:
-            raise InvalidAgent(f"headroom must be over 0 and at most 1, not {headroom!r}")
-        if max_retries < 0 or max_compactions < 0:
-            raise InvalidAgent("max_retries and max_compactions must be 0 or more")
+        if not isinstance(cast(object, headroom), int | float) or not 0 < headroom <= 1:
+            raise InvalidAgent(f"headroom must be over 0 and at most 1, not {shown(headroom)}")
+        _whole("max_retries", max_retries, least=0)
+        _whole("max_compactions", max_compactions, least=0)
         return self._with(
             reactive=reactive,
             max_retries=max_retries,
@@ -143,8 +148,8 @@ class Session:
         self, keep_last: int = KEEP_LAST, tool_output: int = TOOL_OUTPUT_CHARACTERS, text: int = TEXT_CHARACTERS
     ) -> Self:
         """How much of older messages the model sees: all but the last `keep_last` messages are cut to these sizes."""
-        if keep_last < 1 or tool_output < 1 or text < 1:
-            raise InvalidAgent("keep_last, tool_output and text must be 1 or more")
+        for name, value in (("keep_last", keep_last), ("tool_output", tool_output), ("text", text)):
+            _whole(name, value)
         return self._with(truncation=Truncation(keep_last, tool_output, text))
 
     def _with(self, **changes: Any) -> Self:
@@ -152,6 +157,13 @@ class Session:
         return self
 
 
-def _positive(name: str, value: int | None) -> None:
-    if value is not None and value < 1:
-        raise InvalidAgent(f"{name} must be 1 or more, not {value!r}")
+def _positive(name: str, value: object) -> None:
+    if value is not None:
+        _whole(name, value)
+
+
+def _whole(name: str, value: object, least: int = 1) -> None:
+    try:
+        check_count(value, name, least=least)
+    except BadInput as error:
+        raise InvalidAgent(str(error)) from error

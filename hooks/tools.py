@@ -12,7 +12,8 @@ from typing import Any, cast, get_type_hints, overload
 from pydantic import BaseModel, ConfigDict, Field, ValidationError, create_model
 from pydantic.errors import PydanticSchemaGenerationError, PydanticUndefinedAnnotation
 
-from everturn.errors import InvalidAgent
+from everturn.checks import check_count, check_seconds, said, shown
+from everturn.errors import BadInput, InvalidAgent
 from everturn.hooks.contexts import ToolContext, ToolInfo
 from everturn.turns import JsonDict
 
@@ -20,6 +21,8 @@ logger = logging.getLogger("everturn.hooks")
 
 DEFAULT_TOOL_TIMEOUT = 120.0
 """Seconds; a tool without a limit could hold its turn for ever."""
+MAX_TOOL_TIMEOUT = 7 * 86400.0
+MAX_RETRIES = 100
 _FIELD = "argument_"
 """Parameters may have names that a pydantic model uses itself (schema, copy, _x), so its fields have others."""
 MAX_NAME_LENGTH = 64  # the providers' limit for function names
@@ -76,6 +79,9 @@ class Tool:
             model = self.arguments.model_validate(given)
         except ValidationError as error:
             raise ToolInputError(_field_errors(self, error)) from error
+        except Exception as error:  # the types may check in code of the author's
+            message = f"invalid arguments for {self.name}: {type(error).__name__}: {said(error)}"
+            raise ToolInputError(message) from error
         return {name.removeprefix(_FIELD): getattr(model, name) for name in self.arguments.model_fields}
 
     def as_openai(self) -> JsonDict:
@@ -156,13 +162,16 @@ def _make_tool(
     )
 
 
-def _check_options(name: str, timeout: float, retries: int) -> None:
-    if not usable_name(name):
-        raise InvalidAgent(f"tool name {name!r} cannot be used: {NAME_RULE}; pass name=…")
-    if not timeout > 0:
-        raise InvalidAgent(f"tool {name!r}: timeout must be more than 0 seconds, not {timeout!r}")
-    if retries < 0:
-        raise InvalidAgent(f"tool {name!r}: retries must be 0 or more, not {retries!r}")
+def _check_options(name: object, timeout: object, retries: object) -> None:
+    if not isinstance(name, str) or not usable_name(name):
+        raise InvalidAgent(f"tool name {shown(name)} cannot be used: {NAME_RULE}; pass name=…")
+    try:
+        usable = 0 < check_seconds(timeout, "timeout") <= MAX_TOOL_TIMEOUT
+        check_count(retries, "retries", most=MAX_RETRIES)
+    except BadInput as error:
+        raise InvalidAgent(f"tool {name!r}: {error}") from error
+    if not usable:
+        raise InvalidAgent(f"tool {name!r}: timeout must be more than 0 seconds and at most 7 days, not {timeout!r}")
 
 
 def _arguments_model(function: Callable[..., Any], name: str) -> tuple[type[BaseModel], str | None]:

@@ -39,6 +39,14 @@ def shown(value: object) -> str:
     return text if len(text) <= SHOWN_CHARACTERS else text[: SHOWN_CHARACTERS - 1] + "…"
 
 
+def said(error: BaseException) -> str:
+    """What an exception says; "" if its class, which may be anybody's, cannot say it."""
+    try:
+        return str(error)
+    except Exception:
+        return ""
+
+
 def check_text(value: object, what: str, max_bytes: int) -> str:
     """`value` if it is text that can be stored; raises BadInput naming `what` otherwise."""
     if not isinstance(value, str):

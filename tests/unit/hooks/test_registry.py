@@ -78,7 +78,7 @@ def with_options(**options: Any) -> Hooks:
         (lambda ctx: None, "is no Hooks object"),
         (with_options(name="agent"), "may not be named 'agent'"),
         (with_options(on_error="contine"), "on_error='contine'; use one of continue, raise, deny"),
-        (with_options(timeout=0), "timeout=0"),
+        (with_options(timeout=0), "timeout is 0"),
         (with_options(tools="delete_*"), "give a set of patterns"),
         (with_options(before_turn=lambda self: None), "Odd.before_turn must take 1 argument besides self"),
         (with_options(on_chunk=lambda self, chunk: None), "Odd.on_chunk must take 2 arguments besides self"),
@@ -103,7 +103,7 @@ def test_two_hooks_of_one_class_need_names() -> None:
         ({"name": ""}, "the name of agent Made"),
         ({"model": ""}, "has no model"),
         ({"model": Model("  ")}, "has no model"),
-        ({"max_steps": 0}, "max_steps must be 1 or more"),
+        ({"max_steps": 0}, "max_steps is 0"),
         ({"tools": ["get_weather"]}, "neither a function nor a Tool"),
     ],
 )

@@ -132,9 +132,9 @@ def test_a_tool_can_still_be_called_as_a_function() -> None:
         ({"name": "get weather"}, "tool name 'get weather'"),
         ({"name": "ä"}, "tool name 'ä'"),
         ({"name": "x" * 65}, "1 to 64"),
-        ({"name": "x", "timeout": 0}, "timeout must be more than 0"),
-        ({"name": "x", "timeout": float("nan")}, "timeout must be more than 0"),
-        ({"name": "x", "retries": -1}, "retries must be 0 or more"),
+        ({"name": "x", "timeout": 0}, "timeout must be"),
+        ({"name": "x", "timeout": float("nan")}, "timeout must be"),
+        ({"name": "x", "retries": -1}, "retries must be"),
     ],
 )
 def test_options_that_cannot_work_are_refused(options: dict[str, object], said: str) -> None:

@@ -1,0 +1,72 @@
+"""The attributes of agents, models and hooks: a wrong one is found when the worker starts, not in the first turn."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Annotated, Any, Final, Literal
+
+from pydantic import BaseModel, ConfigDict, Field, FiniteFloat, ValidationError
+
+from everturn.checks import shown
+from everturn.errors import InvalidAgent
+
+MAX_STEPS: Final = 1000
+Several = Sequence[Any] | set[Any] | frozenset[Any]
+Names = Sequence[str] | set[str] | frozenset[str]
+Seconds = Annotated[float, Field(gt=0)]
+
+
+class _Attributes(BaseModel):
+    model_config = ConfigDict(strict=True, from_attributes=True)
+
+
+class AgentAttributes(_Attributes):
+    """What an Agent has beside its name, its model and its hook methods."""
+
+    system: str
+    tools: Several
+    hooks: Sequence[Any]
+    transforms: Mapping[str, Any]
+    models: Names | None
+    max_steps: int = Field(ge=1, le=MAX_STEPS)
+    temperature: FiniteFloat | None
+    top_p: FiniteFloat | None
+    max_output_tokens: int | None = Field(ge=1)
+    stop_sequences: Sequence[str] | None
+    seed: int | None
+    tool_choice: str | dict[str, Any] | None
+    send_reasoning: bool
+    provider_options: dict[str, Any] | None
+    first_token_timeout: Seconds
+    chat_stream_stall_timeout: float = Field(ge=0)
+    step_timeout: Seconds
+
+
+class ModelAttributes(_Attributes):
+    """What a Model has."""
+
+    name: str
+    api_base: str | None
+    api_key_env: str | None
+    headers: dict[str, str]
+    fallbacks: Sequence[Any]
+    lane: Literal["auto", "litellm"] | None
+
+
+class HookAttributes(_Attributes):
+    """What a Hooks object has beside its methods."""
+
+    name: str | None
+    tools: Names | None
+    timeout: Seconds
+    transforms: Mapping[str, Any]
+
+
+def check_attributes(kind: type[_Attributes], owner: object, where: str) -> None:
+    """Raises InvalidAgent, naming the first wrong attribute and its value."""
+    try:
+        kind.model_validate(owner)
+    except ValidationError as error:
+        first = error.errors(include_url=False)[0]
+        wrong = f"{first['loc'][0]} is {shown(getattr(owner, str(first['loc'][0]), None))}"
+        raise InvalidAgent(f"{where}: {wrong}; {first['msg'][0].lower()}{first['msg'][1:]}") from error
