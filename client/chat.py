@@ -367,7 +367,7 @@ class ChatClient:
 
     async def _check_room(self, turn: TurnInput) -> None:
         if self._store is not None:
-            thread = turn.thread_id if turn.policy not in ("drop", "latest") else None  # these two never wait long
+            thread = turn.thread_id if turn.policy in ("queue", "merge", "debounce") else None  # others never wait long
             await self._store.check_room(thread, turn.tenant_id, room_of(self._settings))
 
     async def _check_free(self, thread_id: str) -> None:

@@ -11,7 +11,7 @@ from everturn.settings import Settings
 from everturn.store.records import Admission, Room
 from everturn.store.tables import IS_QUEUED, turns
 
-_NEAR: Final = 64
+_NEAR: Final = 256
 """So close to a tenant's limit, PostgreSQL admits the tenant's turns one after the other: none slips past it."""
 _TENANTS_LOCK: Final = 0x45_56_54  # any constant: PostgreSQL's advisory locks are pairs of numbers
 _COUNT: Final = select(func.count()).select_from(turns)
