@@ -97,6 +97,7 @@ def new_turn() -> Admission:
         policy="queue",
         trigger="submit",
         submitted_at=time.time(),
+        asked_at=time.time(),
         run_id="x",
         parts=[{"type": "text", "text": "hello"}],
     )

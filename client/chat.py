@@ -19,10 +19,10 @@ from everturn.chunks import Chunk
 from everturn.client.answering import answered
 from everturn.client.following import Follower
 from everturn.client.memory import Submissions
+from everturn.client.reading import Reading
 from everturn.client.request import (
     MAX_BODY_BYTES,
     check_inline,
-    check_listing,
     check_sent,
     fits_inline,
     json_object,
@@ -30,20 +30,19 @@ from everturn.client.request import (
     make_input,
     reason_text,
 )
+from everturn.client.scheduling import Scheduling
 from everturn.client.temporal import TemporalTurns
 from everturn.client.turn import Turn
-from everturn.connection import connect_temporal, turn_link, web_ui_of
+from everturn.connection import connect_temporal
 from everturn.errors import (
     BadInput,
     NothingToContinue,
     RequestConflict,
     ResultTimeout,
-    StoreRequired,
     ThreadBusy,
-    TurnNotFound,
 )
-from everturn.ids import check_id, workflow_id
-from everturn.messages import Message, UserMessage, json_size
+from everturn.ids import check_id
+from everturn.messages import UserMessage, json_size
 from everturn.policies import Debounce
 from everturn.settings import Settings, settings_from
 from everturn.store.room import room_of
@@ -51,25 +50,21 @@ from everturn.store.store import Store
 from everturn.turns import (
     TERMINAL,
     CancelOutcome,
-    PendingCall,
     Principal,
-    TurnInfo,
     TurnResult,
-    TurnSummary,
     WaitOutcome,
 )
 
 
-class ChatClient:
+class ChatClient(Reading, Scheduling):
     """Submits chat turns and follows them. Make one with `connect`, use it for the whole process, from one event loop.
 
     Without a store it can submit, wait and cancel; streaming and reading raise StoreRequired.
     """
 
     def __init__(self, temporal: TemporalTurns, store: Store | None, settings: Settings, *, owns_store: bool) -> None:
-        self._temporal, self._store, self._settings = temporal, store, settings
+        super().__init__(temporal, store, settings)
         self._owns_store = owns_store
-        self._web_ui = web_ui_of(settings, temporal.client)
         self._submitted = Submissions()
 
     @classmethod
@@ -313,35 +308,6 @@ class ChatClient:
         given = ClientResult(check_id(tool_call_id, "tool_call_id"), output, reason_text(error, "error"))
         return await self._answered(request_id, tool_call_id, "submit_tool_result", given)
 
-    async def pending(self, thread_id: str) -> list[PendingCall]:
-        """The tool calls of a thread that wait for an approval or a client tool's result. Raises StoreRequired."""
-        return await self._need_store("pending").pending(check_id(thread_id, "thread_id"))
-
-    async def inspect(self, request_id: str) -> TurnInfo:
-        """Everything that is known of a turn: status, steps, tool calls, usage, hook traces, error, Web UI link.
-
-        Raises StoreRequired or TurnNotFound (also for a turn that no worker has begun yet).
-        """
-        info = await self._need_store("inspect").inspect(check_id(request_id, "request_id"))
-        if info is None:
-            raise TurnNotFound(request_id)
-        return dataclasses.replace(info, web_ui=self.link(request_id))
-
-    async def list_turns(
-        self, thread_id: str | None = None, status: str | None = None, limit: int = 50
-    ) -> list[TurnSummary]:
-        """Turns, newest first, at most 1,000. Raises StoreRequired, BadInput for a status that does not exist."""
-        check_listing(thread_id, status, limit)
-        return await self._need_store("list_turns").list_turns(thread_id, status, limit)
-
-    async def messages(self, thread_id: str) -> list[Message]:
-        """The thread's transcript in order, hidden messages included. Raises StoreRequired."""
-        return await self._need_store("messages").messages(check_id(thread_id, "thread_id"))
-
-    def link(self, request_id: str) -> str | None:
-        """The turn's page in the Temporal Web UI, None if its address is not known."""
-        return turn_link(self._web_ui, self._temporal.client.namespace, workflow_id(request_id))
-
     async def _answered(self, request_id: str, tool_call_id: str, update: str, given: object) -> WaitOutcome:
         check_id(request_id, "request_id")
         return await answered(self._temporal, self._store, request_id, tool_call_id, update, given)
@@ -389,8 +355,3 @@ class ChatClient:
     def _follower(self, request_id: str) -> Follower:
         known = request_id in self._submitted
         return Follower(self._temporal, self._need_store("following a turn"), known=known)
-
-    def _need_store(self, call: str) -> Store:
-        if self._store is None:
-            raise StoreRequired(call)
-        return self._store

@@ -12,11 +12,13 @@ from everturn.activities.payloads import TurnInput
 from everturn.checks import check_count, check_text, shown
 from everturn.errors import BadInput, MessageTooLarge
 from everturn.hooks.client_tools import client_tool_specs
-from everturn.ids import check_id, new_request_id
+from everturn.ids import MAX_ID_LENGTH, check_id, new_request_id
 from everturn.messages import INLINE_MESSAGE_BYTES, dump_json, json_size, text_of, user_parts
 from everturn.policies import policy_text
 from everturn.turns import STATUSES, JsonDict, Principal
 
+MAX_SCHEDULE_ID = MAX_ID_LENGTH - len("-2026-01-01T00:00:00Z")
+"""The request ids of a schedule's turns are its own id and the time that Temporal adds."""
 MAX_BODY_BYTES = 256 * 1024
 """body, metadata and principal travel through Temporal's history with the turn."""
 MAX_SENT_BYTES = 1_200_000
@@ -81,6 +83,45 @@ def make_continuation(
         tenant_id=check_id(tenant_id, "tenant_id") if tenant_id is not None else None,
         client_tools=client_tool_specs(client_tools),
     )
+    return dataclasses.replace(turn, digest=_digest(turn))
+
+
+def check_schedule_id(value: object) -> str:
+    """Raises BadInput for an id whose turns would have ids that are too long."""
+    schedule_id = check_id(value, "schedule_id")
+    if len(schedule_id) > MAX_SCHEDULE_ID:
+        raise BadInput(f"schedule_id must have 1 to {MAX_SCHEDULE_ID} characters, not {len(schedule_id)}")
+    return schedule_id
+
+
+def make_scheduled(
+    thread_id: str,
+    message: object,
+    *,
+    agent: str,
+    body: Mapping[str, Any] | None,
+    principal: Principal | None,
+    tenant_id: str | None,
+    policy: object,
+    metadata: Mapping[str, Any] | None,
+) -> TurnInput:
+    """A turn without a request id: each firing of its schedule has one of its own. Raises BadInput, MessageTooLarge."""
+    turn = make_input(
+        thread_id,
+        message,
+        agent=agent,
+        request_id=None,
+        body=body,
+        principal=principal,
+        tenant_id=tenant_id,
+        policy=policy,
+        metadata=metadata,
+        client_tools=(),
+    )
+    size = _message_size(turn)
+    if size > INLINE_MESSAGE_BYTES:
+        raise MessageTooLarge(size, INLINE_MESSAGE_BYTES, "a schedule keeps its message in Temporal")
+    turn = dataclasses.replace(turn, request_id="", trigger="scheduled")
     return dataclasses.replace(turn, digest=_digest(turn))
 
 

@@ -10,11 +10,12 @@ from typing import Any, Final, TypeVar
 
 from temporalio.client import (
     Client,
+    ScheduleActionStartWorkflow,
     WorkflowFailureError,
     WorkflowUpdateFailedError,
     WorkflowUpdateRPCTimeoutOrCancelledError,
 )
-from temporalio.common import WorkflowIDConflictPolicy, WorkflowIDReusePolicy
+from temporalio.common import TypedSearchAttributes, WorkflowIDConflictPolicy, WorkflowIDReusePolicy
 from temporalio.exceptions import ApplicationError, FailureError, WorkflowAlreadyStartedError
 from temporalio.service import RPCError, RPCStatusCode
 
@@ -40,7 +41,7 @@ class TemporalTurns:
     def __init__(self, client: Client, task_queue: str, rpc_timeout: float) -> None:
         self.client = client
         self._task_queue = task_queue
-        self._rpc_timeout = timedelta(seconds=rpc_timeout)
+        self.rpc_timeout = timedelta(seconds=rpc_timeout)
         self._attributes = SearchAttributes(client)
 
     async def start(self, turn: TurnInput, *, draft: bool) -> bool:
@@ -66,7 +67,7 @@ class TemporalTurns:
             static_summary=summary(turn, previews=turn.previews),
             static_details=details(turn, previews=turn.previews),
             priority=priority_of(turn.tenant_id),
-            rpc_timeout=self._rpc_timeout,
+            rpc_timeout=self.rpc_timeout,
         )
         try:
             await self._call(starting)
@@ -77,11 +78,32 @@ class TemporalTurns:
             return False
         return True
 
+    async def scheduled_start(self, turn: TurnInput, schedule_id: str) -> ScheduleActionStartWorkflow:
+        """The start of a turn by a schedule; Temporal adds the time to its workflow id."""
+        indexed = await self._call(self._attributes.registered())
+        user = turn.principal.get("id") if turn.principal else None
+        given = dataclasses.replace(turn, indexed=indexed)
+        check_sent(given)
+        named = dataclasses.replace(turn, request_id=f"{schedule_id}-<time>")
+        attributes = of_turn(turn.thread_id, turn.agent, user, turn.tenant_id)
+        return ScheduleActionStartWorkflow(
+            WORKFLOW,
+            given,
+            id=workflow_id(schedule_id),
+            task_queue=self._task_queue,
+            task_timeout=WORKFLOW_TASK_TIMEOUT,
+            memo={DIGEST_MEMO: turn.digest},
+            typed_search_attributes=attributes if indexed else TypedSearchAttributes.empty,
+            static_summary=summary(turn, previews=turn.previews),
+            static_details=details(named, previews=turn.previews),
+            priority=priority_of(turn.tenant_id),
+        )
+
     async def admission(self, request_id: str) -> Begun | None:
         """Waits until a worker has admitted or refused the turn; None if it did neither within the deadline."""
         handle = self.client.get_workflow_handle(workflow_id(request_id))
         try:
-            begun: Begun = await handle.execute_update("admission", result_type=Begun, rpc_timeout=self._rpc_timeout)
+            begun: Begun = await handle.execute_update("admission", result_type=Begun, rpc_timeout=self.rpc_timeout)
         except WorkflowUpdateRPCTimeoutOrCancelledError as error:
             _raise_cancellation(error)
             return None
@@ -103,12 +125,12 @@ class TemporalTurns:
         """Answers a waiting tool call. Raises BadInput if the arguments of an approval do not fit the tool."""
         handle = self.client.get_workflow_handle(workflow_id(request_id))
         try:
-            await handle.execute_update(update, given, rpc_timeout=self._rpc_timeout)
+            await handle.execute_update(update, given, rpc_timeout=self.rpc_timeout)
         except WorkflowUpdateFailedError as error:
             return _unanswered(error)
         except WorkflowUpdateRPCTimeoutOrCancelledError as error:
             _raise_cancellation(error)
-            reason = f"no worker took the answer within {self._rpc_timeout.total_seconds():g} s"
+            reason = f"no worker took the answer within {self.rpc_timeout.total_seconds():g} s"
             raise TemporalUnavailable(place_of(self.client).target, reason) from error
         except RPCError as error:
             if error.status == RPCStatusCode.NOT_FOUND:
@@ -119,12 +141,12 @@ class TemporalTurns:
     async def cancel(self, request_id: str, reason: str | None) -> bool:
         """Signals the turn; False if no such workflow runs."""
         handle = self.client.get_workflow_handle(workflow_id(request_id))
-        signalling = handle.signal("cancel_chat", CancelRequest(reason), rpc_timeout=self._rpc_timeout)
+        signalling = handle.signal("cancel_chat", CancelRequest(reason), rpc_timeout=self.rpc_timeout)
         return await self._found(signalling)
 
     async def find(self, request_id: str) -> Found | None:
         """The turn's workflow; None if Temporal does not know the turn."""
-        return await self._call(find_workflow(self.client, request_id, self._rpc_timeout))
+        return await self._call(find_workflow(self.client, request_id, self.rpc_timeout))
 
     async def settle(self, store: Store, request_id: str, found: Found) -> None:
         """Ends a turn whose workflow is gone: see `settle_lost`."""
@@ -151,7 +173,7 @@ class TemporalTurns:
 
     async def _digest(self, request_id: str) -> str | None:
         handle = self.client.get_workflow_handle(workflow_id(request_id))
-        described = await self._call(handle.describe(rpc_timeout=self._rpc_timeout))
+        described = await self._call(handle.describe(rpc_timeout=self.rpc_timeout))
         value: Any = await described.memo_value(DIGEST_MEMO, None)
         return value if isinstance(value, str) else None
 

@@ -67,6 +67,7 @@ class LongThreads:
             policy="queue",
             trigger="submit",
             submitted_at=time.time(),
+            asked_at=time.time(),
             run_id="none",
             parts=[{"type": "text", "text": question}],
         )

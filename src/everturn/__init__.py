@@ -24,6 +24,8 @@ if TYPE_CHECKING:
         NothingToContinue,
         RequestConflict,
         ResultTimeout,
+        ScheduleExists,
+        ScheduleNotFound,
         ServerFailed,
         StoreRefused,
         StoreRequired,
@@ -66,7 +68,7 @@ if TYPE_CHECKING:
     from everturn.policies import Debounce
     from everturn.settings import Settings
     from everturn.store.store import Store
-    from everturn.turns import PendingCall, Principal, TurnError, TurnInfo, TurnResult, TurnSummary, Usage
+    from everturn.turns import PendingCall, Principal, ScheduleInfo, TurnError, TurnInfo, TurnResult, TurnSummary, Usage
     from everturn.worker.plugin import EverturnPlugin
     from everturn.worker.run import run_worker
 
@@ -87,6 +89,8 @@ _HOMES = {
         "NothingToContinue",
         "RequestConflict",
         "ResultTimeout",
+        "ScheduleExists",
+        "ScheduleNotFound",
         "ServerFailed",
         "StoreRefused",
         "StoreRequired",
@@ -129,7 +133,16 @@ _HOMES = {
     "policies": ("Debounce",),
     "settings": ("Settings",),
     "store.store": ("Store",),
-    "turns": ("PendingCall", "Principal", "TurnError", "TurnInfo", "TurnResult", "TurnSummary", "Usage"),
+    "turns": (
+        "PendingCall",
+        "Principal",
+        "ScheduleInfo",
+        "TurnError",
+        "TurnInfo",
+        "TurnResult",
+        "TurnSummary",
+        "Usage",
+    ),
     "worker.plugin": ("EverturnPlugin",),
     "worker.run": ("run_worker",),
 }
@@ -171,6 +184,9 @@ __all__ = [
     "Replace",
     "RequestConflict",
     "ResultTimeout",
+    "ScheduleExists",
+    "ScheduleInfo",
+    "ScheduleNotFound",
     "ServerFailed",
     "Settings",
     "StepConfig",

@@ -9,8 +9,10 @@
     │   ├── RequestConflict      the request id is taken by another request
     │   ├── NothingToContinue    the thread does not end with the assistant's message
     │   ├── ThreadBusy           policy "reject" and a turn is running
+    │   ├── ScheduleExists       the schedule id is in use
     │   └── TooBusy              too many turns of the thread or the tenant wait already
     ├── NotFound                                                            (exit 1)
+    │   ├── ScheduleNotFound     no schedule has this id
     │   ├── TurnNotFound         neither Temporal nor the store knows the turn
     │   └── CodeNotFound         the agent has no such version of turn code
     ├── Unavailable              a service cannot be reached                  (exit 3)
@@ -114,6 +116,14 @@ class NothingToContinue(Conflict):
         )
 
 
+class ScheduleExists(Conflict):
+    """A schedule with this id exists."""
+
+    def __init__(self, schedule_id: str) -> None:
+        self.schedule_id = schedule_id
+        super().__init__(f"schedule {schedule_id!r} exists already; unschedule it first, or use another id")
+
+
 class NotFound(EverturnError):
     """The thing that was asked for does not exist."""
 
@@ -125,6 +135,16 @@ class TurnNotFound(NotFound):
         self.request_id = request_id
         super().__init__(
             f"no turn has the request_id {request_id!r}; check the id, the namespace and the store address"
+        )
+
+
+class ScheduleNotFound(NotFound):
+    """No schedule has this id."""
+
+    def __init__(self, schedule_id: str) -> None:
+        self.schedule_id = schedule_id
+        super().__init__(
+            f"there is no schedule {schedule_id!r}; `everturn schedule list` names those of this namespace"
         )
 
 

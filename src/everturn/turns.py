@@ -186,6 +186,19 @@ class TurnSummary:
 
 
 @dataclass(frozen=True, slots=True)
+class ScheduleInfo:
+    """A schedule of turns. when: in words. next_at: ISO 8601 in UTC, None if it is not known or it will not fire again.
+    recent: request ids of the turns that it started last, oldest first."""
+
+    schedule_id: str
+    thread_id: str
+    agent: str
+    when: str
+    next_at: str | None = None
+    recent: list[str] = field(default_factory=list[str])
+
+
+@dataclass(frozen=True, slots=True)
 class TurnInfo:
     """Everything that is known of one turn."""
 

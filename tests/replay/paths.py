@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Awaitable, Callable
+from datetime import timedelta
 from typing import Any
 
 from everturn import Debounce, ThreadBusy, Turn
@@ -325,6 +326,19 @@ async def debounced(lab: Lab) -> Turn:
     return await ended(await lab.play("ok", policy=Debounce(0.3)))
 
 
+async def scheduled(lab: Lab) -> Turn:
+    schedule_id, thread = lab.thread(), lab.thread()
+    await lab.chat.schedule(schedule_id, thread, "[[ok]]", agent="everywhere", every=timedelta(seconds=1))
+
+    async def fired() -> bool:
+        return bool(await lab.chat.list_turns(thread))
+
+    await eventually(fired, "the schedule fires")
+    await lab.chat.unschedule(schedule_id)
+    first = (await lab.chat.list_turns(thread))[-1]
+    return await ended(lab.chat.turn(first.request_id))
+
+
 async def continued(lab: Lab) -> Turn:
     first = await ended(await lab.play("say text='once upon a time'"))
     return await ended(await lab.chat.continue_last_turn(first.thread_id))
@@ -467,6 +481,7 @@ PATHS: dict[str, Callable[[Lab], Awaitable[Recorded]]] = {
         merged_with_others,
         answered_by_another,
         debounced,
+        scheduled,
         admitted_or_refused,
         refused_as_busy,
         id_of_another_request,

@@ -40,6 +40,7 @@ from everturn.worker.cli.running import (
     run_without_loop,
     run_worker_command,
 )
+from everturn.worker.cli.schedule_app import schedule
 
 app = typer.Typer(
     name="everturn",
@@ -51,6 +52,7 @@ app = typer.Typer(
 )
 
 app.add_typer(hooks, rich_help_panel="Turns")
+app.add_typer(schedule, rich_help_panel="Turns")
 
 _TRY = "On this machine"
 _RUN = "Run"

@@ -56,7 +56,7 @@ async def connected(places: Places) -> AsyncGenerator[ChatClient]:
 
 async def submit(places: Places, request: Request, as_json: bool) -> int:
     message = sys.stdin.read() if request.message == STANDARD_INPUT else request.message
-    body = _json_object(request.body, "--body")
+    body = json_object(request.body, "--body")
     async with connected(places) as chat:
         turn = await chat.submit(
             request.thread_id,
@@ -69,11 +69,11 @@ async def submit(places: Places, request: Request, as_json: bool) -> int:
         )
         if request.detach:
             accepted = {"request_id": turn.request_id, "thread_id": turn.thread_id, "accepted": turn.accepted}
-            _print(json.dumps(accepted) if as_json else turn.request_id)
+            print_text(json.dumps(accepted) if as_json else turn.request_id)
             return DONE
         if as_json:
             result = await turn.result()
-            _print(json.dumps(result.as_json(), ensure_ascii=False))
+            print_text(json.dumps(result.as_json(), ensure_ascii=False))
             return DONE if result.ok else TURN_FAILED
         return await follow(chat, turn.request_id, make_viewer())
 
@@ -92,7 +92,7 @@ async def stream(places: Places, request_id: str, after: int, as_json: bool) -> 
 async def cancel(places: Places, request_id: str, reason: str, as_json: bool) -> int:
     async with connected(places) as chat:
         outcome = await chat.cancel_chat(request_id, reason=reason)
-    _print(json.dumps({"request_id": request_id, "outcome": outcome}) if as_json else outcome.replace("_", " "))
+    print_text(json.dumps({"request_id": request_id, "outcome": outcome}) if as_json else outcome.replace("_", " "))
     return TURN_FAILED if outcome == "not_found" else DONE
 
 
@@ -102,27 +102,28 @@ async def inspect(places: Places, request_id: str, as_json: bool, *, hooks: bool
         info = await chat.inspect(request_id)
     if as_json:
         content = [asdict(trace) for trace in info.hook_traces] if hooks else info.as_json()
-        _print(json.dumps(content, ensure_ascii=False))
+        print_text(json.dumps(content, ensure_ascii=False))
     else:
-        _print(hooks_text(info) if hooks else turn_text(info))
+        print_text(hooks_text(info) if hooks else turn_text(info))
     return DONE
 
 
 async def turns(places: Places, thread_id: str | None, status: str | None, limit: int, as_json: bool) -> int:
     async with connected(places) as chat:
         found = await chat.list_turns(thread_id=thread_id, status=status, limit=limit)
-    _print(json.dumps([asdict(t) for t in found], ensure_ascii=False) if as_json else turns_text(found))
+    print_text(json.dumps([asdict(t) for t in found], ensure_ascii=False) if as_json else turns_text(found))
     return DONE
 
 
 async def messages(places: Places, thread_id: str, as_json: bool) -> int:
     async with connected(places) as chat:
         found = await chat.messages(thread_id)
-    _print(json.dumps([asdict(m) for m in found], ensure_ascii=False) if as_json else messages_text(found))
+    print_text(json.dumps([asdict(m) for m in found], ensure_ascii=False) if as_json else messages_text(found))
     return DONE
 
 
-def _json_object(text: str | None, option: str) -> JsonDict | None:
+def json_object(text: str | None, option: str) -> JsonDict | None:
+    """The value of an option that is a JSON object. Raises BadInput."""
     if text is None:
         return None
     try:
@@ -134,5 +135,6 @@ def _json_object(text: str | None, option: str) -> JsonDict | None:
     return cast(JsonDict, value)
 
 
-def _print(text: str) -> None:
+def print_text(text: str) -> None:
+    """Prints text that comes from others, to a terminal without control characters."""
     sys.stdout.write((harmless(text) if sys.stdout.isatty() else text) + "\n")

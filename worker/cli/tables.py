@@ -21,6 +21,7 @@ def turn_text(info: TurnInfo) -> str:
         "agent": turn.agent,
         "status": turn.status + (f" ({turn.stop_reason})" if turn.stop_reason else ""),
         "error": str(turn.error) if turn.error else None,
+        _place_taken(turn): turn.superseded_by,
         "submitted": turn.submitted_at,
         "started": turn.started_at,
         "ended": turn.ended_at,
@@ -38,13 +39,22 @@ def turn_text(info: TurnInfo) -> str:
     return "\n".join(lines)
 
 
+def _place_taken(turn: TurnSummary) -> str:
+    return "answered by" if turn.joined else "superseded by"
+
+
 def turns_text(turns: Sequence[TurnSummary]) -> str:
-    """A line for each turn, the columns as wide as their content."""
+    """A line for each turn."""
     rows = [("TURN", "THREAD", "AGENT", "STATUS", "STEPS", "TOKENS", "SUBMITTED")]
     rows += [
         (t.request_id, t.thread_id, t.agent, t.status, str(t.steps), str(t.usage.total_tokens), t.submitted_at)
         for t in turns
     ]
+    return table(rows)
+
+
+def table(rows: Sequence[Sequence[str]]) -> str:
+    """The rows, the first with the headings, in columns as wide as their content."""
     widths = [max(len(row[column]) for row in rows) for column in range(len(rows[0]))]
     return "\n".join("  ".join(cell.ljust(w) for cell, w in zip(row, widths, strict=True)).rstrip() for row in rows)
 
