@@ -38,12 +38,8 @@ conformance: setup  ## Every name of the turn lifecycle with pass, fail or missi
 demo: setup  ## Temporal with Web UI, a worker with the sample agent, and a chat in this terminal
 	$(BIN)/everturn demo
 
-bench: setup  ## Measure turns against a plain loop, the stop button, hooks, model lanes and the store; takes minutes
-	$(BIN)/python -m benchmarks.turns
-	$(BIN)/python -m benchmarks.cancel_latency
-	$(BIN)/python -m benchmarks.lanes
-	$(BIN)/python -m benchmarks.hooks
-	folder=$$(mktemp -d) && $(BIN)/python -m benchmarks.store "sqlite:///$$folder/store.db"; code=$$?; rm -rf "$$folder"; exit $$code
+bench: setup  ## Measure Everturn against everything that could be used instead: half an hour, benchmarks/results/
+	$(BIN)/python -m benchmarks.compare
 
 chaos: setup  ## Kill workers with -9 at every point of a turn, three seeds, both databases; fails if anything is lost
 	$(BIN)/python -m tests.chaos
@@ -71,5 +67,5 @@ lock:  ## Resolve requirements.lock anew, for all extras and all supported Pytho
 	  --output-file requirements.lock pyproject.toml
 
 clean:  ## Remove the virtual environment, caches and the demo's state
-	rm -rf $(VENV) $(VENV)-lock .everturn .mypy_cache .pytest_cache .ruff_cache .hypothesis .import_linter_cache build dist
+	rm -rf $(VENV) $(VENV)-lock .everturn .mypy_cache .pytest_cache .ruff_cache .hypothesis .import_linter_cache .bench build dist
 	find . -name __pycache__ -type d -prune -exec rm -rf {} +

@@ -29,7 +29,6 @@ class Entrant:
     name: str
     client: asyncio.subprocess.Process | None = None
     worker: asyncio.subprocess.Process | None = None
-    processes: int = 1
     announced: list[str] = field(default_factory=list[str])
     """Turns of the request that is under way."""
 
@@ -51,7 +50,8 @@ class Entrant:
         command = [*self._module, "worker"]
         if kind == "everturn":
             command = [sys.executable, "-m", "everturn.worker", "worker", str(EVERTURN_AGENT)]
-            command += ["--processes", str(self.processes)] if self.processes > 1 else []
+            if self.contender.processes > 1:
+                command += ["--processes", str(self.contender.processes)]
         self.worker = await self.programs.start(name, command, self.variables)
 
     async def warm_up(self) -> None:

@@ -18,10 +18,11 @@ from temporalio.client import Client
 
 from benchmarks.contenders import CONTENDERS, OURS
 from benchmarks.entrant import Entrant
-from benchmarks.programs import Programs, cpu_seconds
+from benchmarks.programs import Programs, cpu_seconds, family
 from everturn import Store
 from everturn.worker.server import EmbeddedServer
 from everturn.worker.server_command import ServerOptions
+from tests.services.postgres import postgres_service
 
 _SETTLE_LIMIT: Final = 30.0
 _QUIET: Final = 0.03
@@ -40,34 +41,16 @@ class Field:
     programs: Programs
     entrants: dict[str, Entrant] = field(default_factory=dict[str, Entrant])
     missing: dict[str, str] = field(default_factory=dict[str, str])
-    store_urls: dict[str, str] = field(default_factory=dict[str, str])
 
-    async def enter(
-        self, contender: str, *, alias: str | None = None, store_url: str | None = None, processes: int = 1
-    ) -> None:
-        """Starts a contender and warms it up; one that cannot is noted as missing.
-
-        alias: another name for it, where it takes part twice. store_url: of Everturn's; default a fresh SQLite file.
-        """
-        name = alias or contender
-        facts = CONTENDERS[contender]
-        variables = {
-            "BENCH_TEMPORAL": self.temporal_address,
-            "BENCH_MODEL_URL": self.model_url,
-            "BENCH_FOLDER": str(self.programs.folder),
-            "BENCH_NAME": name,
-            "OPENAI_API_KEY": "none",
-            "OPENAI_AGENTS_DISABLE_TRACING": "1",
-            "LANGSMITH_TRACING": "false",
-            **facts.variables,
-        }
-        if facts.worker == "everturn":
-            url = store_url or f"sqlite:///{self.programs.folder / name}.db"
+    async def enter(self, name: str, postgres_url: str) -> None:
+        """Starts a contender and warms it up; one that cannot is noted as missing."""
+        contender = CONTENDERS[name]
+        variables = {**self._variables(name), **contender.variables}
+        if contender.worker == "everturn":
+            url = postgres_url if contender.store == "postgresql" else f"sqlite:///{self.programs.folder / name}.db"
             await (await Store.open(url, create=True)).close()
-            self.store_urls[name] = url
-            places = {"EVERTURN_TARGET": self.temporal_address, "EVERTURN_STORE": url, "EVERTURN_TASK_QUEUE": name}
-            variables |= places
-        entrant = Entrant(facts, self.programs, variables, name=name, processes=processes)
+            variables["EVERTURN_STORE"] = url
+        entrant = Entrant(contender, self.programs, variables, name)
         try:
             await entrant.start()
             await entrant.warm_up()
@@ -76,9 +59,23 @@ class Field:
             return
         self.entrants[name] = entrant
 
+    def _variables(self, name: str) -> dict[str, str]:
+        return {
+            "BENCH_TEMPORAL": self.temporal_address,
+            "BENCH_MODEL_URL": self.model_url,
+            "BENCH_FOLDER": str(self.programs.folder),
+            "BENCH_NAME": name,
+            "EVERTURN_TARGET": self.temporal_address,
+            "EVERTURN_TASK_QUEUE": name,
+            "OPENAI_API_KEY": "none",
+            "OPENAI_AGENTS_DISABLE_TRACING": "1",
+            "LANGSMITH_TRACING": "false",
+        }
+
     def cpu(self, name: str) -> dict[str, float]:
         """CPU seconds so far of the processes that a contender's turns use."""
-        used = {role: cpu_seconds(pid) for role, pid in self.entrants[name].pids.items()}
+        pids = self.entrants[name].pids
+        used = {role: sum(cpu_seconds(member) for member in family(pid)) for role, pid in pids.items()}
         return {**used, "temporal": cpu_seconds(self.temporal_pid), "model": cpu_seconds(self.model_pid)}
 
     async def settled(self) -> None:
@@ -120,7 +117,12 @@ async def open_field(contenders: Iterable[str] = (OURS,)) -> AsyncGenerator[Fiel
         model_url = await programs.says("model", "http://", model)
         temporal = await Client.connect(server.address)
         field_ = Field(temporal, server.pid, server.address, model_url, model.pid, programs)
-        for contender in contenders:
-            await field_.enter(contender)
+        names = list(contenders)
+        postgres_url = ""
+        if any(CONTENDERS[name].store == "postgresql" for name in names):
+            postgres = stack.enter_context(postgres_service())
+            postgres_url = stack.enter_context(postgres.database())
+        for name in names:
+            await field_.enter(name, postgres_url)
         await field_.settled()
         yield field_

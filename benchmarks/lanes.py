@@ -58,23 +58,28 @@ async def cpu_of(lane: ModelLane, base: str, chunks: int, calls: int, at_once: i
     return (time.process_time() - before) / calls
 
 
-async def measure(calls: int, chunks: int, at_once: int) -> None:
+async def measure(calls: int = 30, chunks: int = 400, at_once: int = 50) -> dict[str, dict[str, float]]:
+    """By lane: call_ms of an answer of one chunk, chunk_us of each further one, chunks a core-second, the same with
+    many calls at once; all of this process's CPU."""
     litellm = LiteLLMLane()
     await litellm.warm_up()
     direct = OpenAILane(litellm)
+    found: dict[str, dict[str, float]] = {}
     with model_server() as base:
-        print(
-            "lane      ms a call, 1 chunk   µs a chunk   chunks a core-second, one at a time   the same, many at once"
-        )
         for name, lane in (("litellm", litellm), ("direct", direct)):
             await cpu_of(lane, base, 1, 3, 1)
             short = await cpu_of(lane, base, 1, calls, 1)
             long = await cpu_of(lane, base, chunks, calls, 1)
             many = await cpu_of(lane, base, chunks, at_once, at_once)
-            each = (long - short) / (chunks - 1)
-            print(f"{name:<9} {short * 1e3:18.2f} {each * 1e6:12.1f} {chunks / long:37,.0f} {chunks / many:24,.0f}")
+            found[name] = {
+                "call_ms": short * 1e3,
+                "chunk_us": (long - short) / (chunks - 1) * 1e6,
+                "chunks_per_core_s": chunks / long,
+                "chunks_per_core_s_at_once": chunks / many,
+            }
     await direct.close()
     await litellm.close()
+    return found
 
 
 def main() -> None:
@@ -83,7 +88,10 @@ def main() -> None:
     parser.add_argument("--chunks", type=int, default=400)
     parser.add_argument("--at-once", type=int, default=50)
     given = parser.parse_args()
-    asyncio.run(measure(given.calls, given.chunks, given.at_once))
+    print("lane      ms a call, 1 chunk   µs a chunk   chunks a core-second, one at a time   the same, many at once")
+    for name, lane in asyncio.run(measure(given.calls, given.chunks, given.at_once)).items():
+        call_, chunk, single, many = lane.values()
+        print(f"{name:<9} {call_:18.2f} {chunk:12.1f} {single:37,.0f} {many:24,.0f}")
 
 
 if __name__ == "__main__":

@@ -93,6 +93,15 @@ def cpu_seconds(pid: int) -> float:
         return 0.0
 
 
+def family(pid: int) -> list[int]:
+    """A process and its descendants (Linux)."""
+    found = [pid]
+    for member in found:
+        for children in Path(f"/proc/{member}/task").glob("*/children"):
+            found += [int(child) for child in children.read_text().split()]
+    return found
+
+
 def memory_mb(pid: int, kind: str = "Rss") -> float:
     """Memory of a process in MB. kind: Rss, or Pss, which counts shared pages once over all that share them."""
     for line in Path(f"/proc/{pid}/smaps_rollup").read_text().splitlines():

@@ -29,6 +29,11 @@ class Receiver:
                 self.taps[turn].text(piece)
 
 
+def tap_of(receiver: Receiver, turn: str) -> Tap:
+    """A viewer of one turn."""
+    return receiver.taps.setdefault(turn, Tap())
+
+
 async def send(port: int, turn: str, piece: str) -> None:
     """The worker's end; one connection for all turns."""
     writer = _writers.get(port)
