@@ -51,7 +51,9 @@ async def test_setup_leaves_the_schedule_out_and_doctor_misses_it(system: Comman
     done = await elsewhere.run("setup", "--no-schedule")
     assert (done.code, "schedule" in done.output) == (0, False)
     report = await elsewhere.run("doctor")
-    assert re.search(r"WARN +lost turns +no schedule everturn-reconcile-elsewhere .*: run everturn setup", report.output)
+    assert re.search(
+        r"WARN +lost turns +no schedule everturn-reconcile-elsewhere .*: run everturn setup", report.output
+    )
 
 
 async def test_a_store_that_was_not_set_up_is_named_with_what_to_do(system: CommandLine) -> None:

@@ -187,15 +187,12 @@ async def test_a_turn_of_a_worker_without_a_build_id_goes_on_at_the_first_curren
     start_lab: StartLab, scripted_server: ScriptedModelServer, temporal: TemporalService
 ) -> None:
     deployment = f"shop-{uuid.uuid4().hex[:8]}"
-    async with start_lab(agent_of("none", scripted_server), graceful_shutdown=0.1) as lab:
-        turn = await lab.play(ASK)
-        asked = await lab.until(turn, "tool-approval-request")
-        first = {"deployment_name": deployment, "build_id": "first"}
-        async with start_lab(agent_of("first", scripted_server), **first):
-            still = await lab.play("ok")
-            assert (await still.result(WAIT)).ok
-            await make_current(temporal, deployment, "first")
-            assert await lab.chat.approve(turn.request_id, asked.data["toolCallId"]) == "accepted"
-            assert (await turn.result(WAIT)).ok
-            (call,) = (await lab.chat.inspect(turn.request_id)).tool_calls
-            assert call.output == "7 paid by build first"
+    async with start_lab(agent_of("first", scripted_server), deployment_name=deployment, build_id="first") as lab:
+        async with start_lab(agent_of("none", scripted_server), graceful_shutdown=0.1):
+            turn = await lab.play(ASK)
+            asked = await lab.until(turn, "tool-approval-request")
+        await make_current(temporal, deployment, "first")
+        assert await lab.chat.approve(turn.request_id, asked.data["toolCallId"]) == "accepted"
+        assert (await turn.result(WAIT)).ok
+        (call,) = (await lab.chat.inspect(turn.request_id)).tool_calls
+        assert call.output == "7 paid by build first"
