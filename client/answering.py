@@ -20,7 +20,8 @@ async def answered(
     temporal: TemporalTurns, store: Store | None, request_id: str, tool_call_id: str, update: str, given: object
 ) -> WaitOutcome:
     """Sends an answer. A workflow that a new worker is just replaying may not know yet that one of its calls waits; the
-    store knows, and then the answer is sent again."""
+    store knows, and then the answer is sent again. So is the result of a front end that was faster than the workflow:
+    the call is in its stream a moment before it waits."""
     loop = asyncio.get_running_loop()
     deadline = loop.time() + PATIENCE
     while True:
@@ -32,7 +33,10 @@ async def answered(
         state = next((call.state for call in calls if call.tool_call_id == tool_call_id), None)
         if state in SETTLED_CALLS:
             return "already_resolved"
-        waits = info is not None and await _waits(store, info.turn.thread_id, request_id, tool_call_id, update)
+        early = update == "submit_tool_result" and state == "requested"
+        waits = early or (
+            info is not None and await _waits(store, info.turn.thread_id, request_id, tool_call_id, update)
+        )
         found = await temporal.find(request_id) if waits else None
         if found is None or found.closed is not None or loop.time() > deadline:
             return outcome

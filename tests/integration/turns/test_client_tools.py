@@ -125,3 +125,24 @@ async def test_a_continued_turn_may_bring_client_tools_too(
         more = await lab.chat.continue_last_turn(turn.thread_id, client_tools=[SHOW_MAP])
         await more.result(WAIT)
         assert [offered(request.body) for request in lab.asked(turn)] == [[], ["show_map"]]
+
+
+async def test_a_front_end_may_answer_as_soon_as_it_sees_the_call(
+    start_lab: StartLab, scripted_server: ScriptedModelServer
+) -> None:
+    sent = asyncio.Event()
+
+    async def before_tool_call(self: Any, ctx: Any) -> None:
+        await asyncio.wait_for(sent.wait(), WAIT)
+        await asyncio.sleep(0.3)  # the answer arrives while the workflow is not waiting for it
+
+    agent = make_agent(scripted_server, hooks=[hooks(before_tool_call=before_tool_call)])
+    async with start_lab(agent) as lab:
+        turn = await lab.play(calls({"city": "Paris"}), client_tools=[SHOW_MAP])
+        chunk = await lab.until(turn, "tool-input-available")
+        answering = asyncio.ensure_future(
+            lab.chat.submit_tool_result(turn.request_id, chunk.data["toolCallId"], {"shown": True})
+        )
+        sent.set()
+        assert await answering == "accepted"
+        assert (await turn.result(WAIT)).text == "done: 1 results"
