@@ -211,6 +211,20 @@ async def test_a_message_that_waits_in_the_store_as_a_draft_is_redacted_when_its
         assert SECRET not in await lab.raw_history(turn)
 
 
+async def test_messages_that_are_answered_together_are_redacted_each(
+    start_lab: StartLab, scripted_server: ScriptedModelServer
+) -> None:
+    agent = make_agent(scripted_server, hooks=[Redact([r"acct-\d+-\d+"], user_messages=True)])
+    async with start_lab(agent) as lab:
+        first = await lab.play("text tokens=30 delay_ms=30")
+        await lab.until(first, "text-delta")
+        merged = [await lab.submit(first.thread_id, f"[[ok]] {SECRET} {n}", policy="merge") for n in range(2)]
+        assert [(await turn.result(WAIT)).text for turn in merged] == ["ok", "ok"]
+        said = [message.text for message in await lab.chat.messages(first.thread_id) if MARK in message.text]
+        assert len(said) == 2
+        assert SECRET not in lab.stored_text()
+
+
 class Suspicious:
     """A transform that cannot check one of the values."""
 
