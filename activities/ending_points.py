@@ -11,7 +11,6 @@ from temporalio.exceptions import ApplicationError
 from everturn.activities.dispatch import Dispatch
 from everturn.activities.facts import hook_ref
 from everturn.activities.payloads import ErrorInput, HookInput, TurnInput, TurnOutcome, activity_name
-from everturn.activities.running import beating
 from everturn.activities.services import Activities
 from everturn.activities.sizes import MAX_NAME_BYTES
 from everturn.activities.unrecorded import facts_of, record
@@ -44,10 +43,6 @@ class EndingPointActivities(Activities):
     @activity.defn(name=activity_name(ON_CHAT_ERROR))
     async def on_chat_error(self, given: ErrorInput) -> TurnError:
         """The error that clients, the store and the result show. A failing hook leaves the error as it was."""
-        async with beating():
-            return await self._ask(given)
-
-    async def _ask(self, given: ErrorInput) -> TurnError:
         chain = self._chain(ON_CHAT_ERROR, given.agent, given.names)
         if not chain:
             return given.error

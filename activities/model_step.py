@@ -53,8 +53,14 @@ class ModelStepActivities(Activities):
     @activity.defn(name=activity_name("model_step"))
     async def model_step(self, given: StepInput) -> StepDone:
         """One model call, stored once. Raises ApplicationError: retryable while attempts are left, final otherwise."""
-        info = activity.info()
         agent = self._services.agents.get(given.agent)
+        if self._services.running.was_interrupted(given.request_id):
+            # Not even begun: a new attempt would void the words of one whose worker died while it was cancelled.
+            return StepDone(given.step, activity.info().attempt, agent.model.name, "interrupted", interrupted=True)
+        return await self._begun(given, agent)
+
+    async def _begun(self, given: StepInput, agent: RegisteredAgent) -> StepDone:
+        info = activity.info()
         opening = await self._store.open_step(
             given.request_id,
             given.step,

@@ -1,18 +1,22 @@
-"""Which activities run in this process under a heartbeat timeout: somebody else has to beat for them when the event
-loop is stuck.
+"""The heartbeats of activities, from their first moment to their last: also one that waits for the store is alive, and
+must not be started again elsewhere. Somebody else has to beat for them when the event loop is stuck.
 """
 
 from __future__ import annotations
 
+import asyncio
 import threading
-from typing import Any
+from typing import Any, Final
 
 from temporalio import activity
 from temporalio.worker import ActivityInboundInterceptor, ExecuteActivityInput, Interceptor
 
+HEARTBEAT_EVERY: Final = 1.0
+"""Seconds. A cancel that comes by way of Temporal arrives with the answer to a heartbeat."""
+
 
 class Pulse:
-    """Their task tokens; from any thread."""
+    """The task tokens of the activities that beat; from any thread."""
 
     def __init__(self) -> None:
         self._lock = threading.Lock()
@@ -33,7 +37,7 @@ class Pulse:
 
 
 class PulseInterceptor(Interceptor):
-    """Keeps a worker's pulse."""
+    """Beats for every activity with a heartbeat timeout, and keeps the worker's pulse."""
 
     def __init__(self, pulse: Pulse) -> None:
         self._pulse = pulse
@@ -54,7 +58,15 @@ class _Felt(ActivityInboundInterceptor):
         if info.is_local or info.heartbeat_timeout is None:
             return await super().execute_activity(input)
         self._pulse.begin(info.task_token)
+        beating = asyncio.ensure_future(_beat())
         try:
             return await super().execute_activity(input)
         finally:
+            beating.cancel()
             self._pulse.end(info.task_token)
+
+
+async def _beat() -> None:
+    while True:
+        activity.heartbeat()
+        await asyncio.sleep(HEARTBEAT_EVERY)

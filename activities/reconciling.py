@@ -9,7 +9,6 @@ from temporalio import activity
 
 from everturn.activities.payloads import activity_name
 from everturn.activities.recovery_payloads import LostTurn, Page, PageDone
-from everturn.activities.running import beating
 from everturn.activities.services import Activities
 from everturn.activities.settling import LOST, start_settling
 from everturn.activities.turn_workflows import NEVER_STARTED, Found, find_workflow, listed_as_running
@@ -27,21 +26,19 @@ class ReconcileActivities(Activities):
     @activity.defn(name=activity_name("reconcile"))
     async def reconcile(self, page: Page) -> PageDone:
         """Starts the settling of those unfinished turns that nothing executes."""
-        async with beating():
-            rows = await self._store.leftovers.unfinished(page.older_than, page.after, PAGE_ROWS)
-            gone = await self._gone(rows)
-            for request_id, found in gone.items():
-                queue = found.task_queue if found else activity.info().task_queue
-                await start_settling(activity.client(), request_id, queue)
+        rows = await self._store.leftovers.unfinished(page.older_than, page.after, PAGE_ROWS)
+        gone = await self._gone(rows)
+        for request_id, found in gone.items():
+            queue = found.task_queue if found else activity.info().task_queue
+            await start_settling(activity.client(), request_id, queue)
         return _page_done(rows, len(gone))
 
     @activity.defn(name=activity_name("sweep_drafts"))
     async def sweep_drafts(self, page: Page) -> PageDone:
         """Deletes messages of turns that were never started: their client died in between."""
-        async with beating():
-            rows = await self._store.leftovers.drafts(page.older_than, page.after, PAGE_ROWS)
-            gone = await self._gone(rows)
-            await self._store.leftovers.drop_drafts(list(gone), page.older_than)
+        rows = await self._store.leftovers.drafts(page.older_than, page.after, PAGE_ROWS)
+        gone = await self._gone(rows)
+        await self._store.leftovers.drop_drafts(list(gone), page.older_than)
         return _page_done(rows, len(gone))
 
     @activity.defn(name=activity_name("find_lost"))

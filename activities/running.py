@@ -8,8 +8,8 @@ from __future__ import annotations
 
 import asyncio
 from collections import OrderedDict
-from collections.abc import AsyncGenerator, Coroutine, Generator
-from contextlib import asynccontextmanager, contextmanager
+from collections.abc import Coroutine, Generator
+from contextlib import contextmanager
 from datetime import timedelta
 from typing import Any, Final, Literal, TypeVar
 
@@ -20,9 +20,6 @@ from everturn.hooks.cancel import CancelFlag
 
 T = TypeVar("T")
 Why = Literal["cancel", "shutdown", "lost"]
-
-HEARTBEAT_EVERY: Final = 1.0
-"""Seconds. A cancel that comes by way of Temporal arrives with the answer to a heartbeat."""
 
 
 REMEMBERED: Final = 10_000
@@ -58,7 +55,7 @@ class RunningWork:
     def enter(self, request_id: str) -> Generator[CancelFlag]:
         """The flag that `interrupt` sets while the block runs, or has set for this turn before it."""
         flag = CancelFlag()
-        if request_id in self._interrupted:
+        if self.was_interrupted(request_id):
             flag.set()
         flags = self._flags.setdefault(request_id, [])
         flags.append(flag)
@@ -68,6 +65,10 @@ class RunningWork:
             flags.remove(flag)
             if not flags:
                 self._flags.pop(request_id, None)
+
+    def was_interrupted(self, request_id: str) -> bool:
+        """Whether the turn is known to be cancelled: it needs no other step."""
+        return request_id in self._interrupted
 
     def interrupt(self, request_id: str) -> bool:
         """Sets the flags of everything that runs for this turn, or is about to; False if nothing runs yet.
@@ -81,22 +82,6 @@ class RunningWork:
         for flag in flags:
             flag.set()
         return bool(flags)
-
-
-@asynccontextmanager
-async def beating() -> AsyncGenerator[None]:
-    """Beats the heart while the block runs, so that Temporal sees within seconds when this worker dies."""
-
-    async def beat() -> None:
-        while True:
-            activity.heartbeat()
-            await asyncio.sleep(HEARTBEAT_EVERY)
-
-    task = asyncio.ensure_future(beat())
-    try:
-        yield
-    finally:
-        task.cancel()
 
 
 async def within_shutdown(work: Coroutine[Any, Any, T], grace: float) -> T:
@@ -122,7 +107,7 @@ async def within_shutdown(work: Coroutine[Any, Any, T], grace: float) -> T:
 async def until_interrupted(
     work: Coroutine[Any, Any, T], flag: CancelFlag, *, stop_on_shutdown: bool, grace: float = 0.0
 ) -> T:
-    """Runs `work` in a task and beats the heart meanwhile. Raises Interrupted after the task has been stopped.
+    """Runs `work` in a task. Raises Interrupted after the task has been stopped.
 
     stop_on_shutdown: leave as soon as the worker begins to shut down, not when its patience ends. grace: seconds that
     the work gets to end by itself once the turn is cancelled; what it then returns counts.
@@ -139,16 +124,13 @@ async def until_interrupted(
 
 
 async def _watched(task: asyncio.Future[Any], flag: CancelFlag, *, stop_on_shutdown: bool) -> Why | None:
-    """Beats until the task is done (None) or has to be stopped (why)."""
+    """Waits until the task is done (None) or has to be stopped (why)."""
     cancelled = asyncio.ensure_future(flag.wait())
     others: set[asyncio.Future[Any]] = {cancelled}
     if stop_on_shutdown:
         others.add(asyncio.ensure_future(activity.wait_for_worker_shutdown()))
     try:
-        while not task.done() and not any(future.done() for future in others):
-            done, _ = await asyncio.wait(others | {task}, timeout=HEARTBEAT_EVERY, return_when=asyncio.FIRST_COMPLETED)
-            if not done and not activity.info().is_local:
-                activity.heartbeat()
+        await asyncio.wait(others | {task}, return_when=asyncio.FIRST_COMPLETED)
     except asyncio.CancelledError:
         current = asyncio.current_task()
         if current is not None:

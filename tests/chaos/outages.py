@@ -240,6 +240,6 @@ OUTAGES = (
     Outage("no packet between worker and Temporal, for longer", 8.0, 60, 1, cut_network),
     Outage("connections to Temporal reset", 3.0, 30, 1, drop_network),
     Outage("Temporal restarts", 1.0, 30, 1, restart_temporal),
-    Outage("PostgreSQL restarts", 3.0, 60, 0, restart_postgres),
-    Outage("the SQLite file is locked", 3.0, 60, 0, lock_sqlite),
+    Outage("PostgreSQL restarts", 8.0, 30, 0, restart_postgres),
+    Outage("the SQLite file is locked", 8.0, 30, 0, lock_sqlite),
 )

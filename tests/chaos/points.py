@@ -12,7 +12,8 @@ from tests.chaos.scenarios import Scenario
 
 @dataclass(frozen=True, slots=True)
 class Point:
-    """most: the fault strikes at one of this many first visits. extra: model calls that the crash may cost."""
+    """most: the fault strikes at one of this many first visits. extra: model calls that the crash may cost: those that
+    are under way in the struck turn, or in the next one of its thread, which begins before the last hooks have run."""
 
     name: str
     scenario: Scenario
@@ -38,8 +39,9 @@ def _around(scenario: Scenario, *places: str, most: int = 1, before: int = 0, af
     return found
 
 
-def _inside(scenario: Scenario, *places: str, most: int = 1) -> list[Point]:
-    return [Point(f"inside {place} in {scenario.__name__}", scenario, place, "inside", most) for place in places]
+def _inside(scenario: Scenario, *places: str, most: int = 1, extra: int = 0) -> list[Point]:
+    name = scenario.__name__
+    return [Point(f"inside {place} in {name}", scenario, place, "inside", most, extra) for place in places]
 
 
 POINTS: list[Point] = [
@@ -58,10 +60,12 @@ POINTS: list[Point] = [
     *_around(scenarios.client_tool, "commit:settle_call"),
     *_around(scenarios.folding, "commit:fold"),
     # Every activity: not begun, and done with its result lost.
-    *_around(scenarios.tools, "activity:begin", "activity:finish"),
+    *_around(scenarios.tools, "activity:begin"),
+    *_around(scenarios.tools, "activity:finish", after=1),
     *_around(scenarios.tools, "activity:model_step", most=2),
     *_around(scenarios.tools, "activity:run_tool", most=2),
-    *_around(scenarios.hooks, "activity:before_turn", "activity:on_chat_response", "activity:on_turn_end"),
+    *_around(scenarios.hooks, "activity:before_turn"),
+    *_around(scenarios.hooks, "activity:on_chat_response", "activity:on_turn_end", before=1, after=1),
     *_around(scenarios.hooks, "activity:before_step", "activity:on_step_finish", most=2),
     *_around(scenarios.hooks, "activity:before_tool_call", "activity:after_tool_call", most=2),
     *_around(scenarios.failure, "activity:on_chat_error"),
@@ -70,15 +74,17 @@ POINTS: list[Point] = [
     # In the author's code: the effect is there, its outcome is not.
     *_inside(scenarios.tools, "tool:charge", "tool:remember"),
     *_inside(scenarios.approval, "tool:transfer"),
-    *_inside(scenarios.hooks, "hook:before_turn", "hook:on_chat_response", "hook:on_turn_end"),
+    *_inside(scenarios.hooks, "hook:before_turn"),
+    *_inside(scenarios.hooks, "hook:on_chat_response", "hook:on_turn_end", extra=1),
     *_inside(scenarios.hooks, "hook:before_step", "hook:on_step_finish", most=2),
     *_inside(scenarios.hooks, "hook:before_tool_call", "hook:after_tool_call", most=2),
     *_inside(scenarios.failure, "hook:on_chat_error"),
     # Waiting for a person.
     Point("while an approval is waited for", scenarios.approval_of_nobody, "", "inside"),
     # The hand-over to the next turn of a thread.
-    *_around(scenarios.queue, "commit:begin", "activity:begin", most=4),
-    *_around(scenarios.queue, "commit:finish", "activity:finish", most=2),
+    *_around(scenarios.queue, "commit:begin", "activity:begin", most=4, before=1, after=1),
+    *_around(scenarios.queue, "commit:finish", most=2),
+    *_around(scenarios.queue, "activity:finish", most=2, after=1),
     # A cancel on its way.
     *_around(scenarios.cancel, "activity:interrupt", before=1, after=1),
     *_around(scenarios.cancel, "commit:commit_step", "commit:finish", before=1, after=1),
