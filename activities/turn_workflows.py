@@ -75,11 +75,12 @@ async def listed_as_running(client: Client, request_ids: Sequence[str]) -> set[s
 
 
 async def wake(client: Client, request_id: str) -> None:
-    """Tells a queued turn that it is next. A lost wake-up costs time, not the turn: it also checks by timer."""
+    """Tells a queued turn that it is next, or over. A lost wake-up costs time only: it checks by timer, too."""
     try:
         await client.get_workflow_handle(workflow_id(request_id)).signal("your_turn", rpc_timeout=RPC_TIMEOUT)
     except RPCError as error:
-        logger.warning("turn %s could not be woken: %s", request_id, error)
+        if error.status != RPCStatusCode.NOT_FOUND:  # a workflow that has ended needs no waking
+            logger.warning("turn %s could not be woken: %s", request_id, error)
 
 
 async def stop(client: Client, request_id: str, reason: str) -> None:

@@ -181,3 +181,8 @@ def test_long_values_are_cut_with_a_mark() -> None:
     assert len(short({"a": "x" * 1000})) == 400
     assert short(None) == ""
     assert short([1, "é"]) == '[1, "é"]'
+
+
+def test_a_message_that_joined_another_turn_says_which_and_shows_its_answer() -> None:
+    screen = screen_of(chunks(("data-queued", {"behind": "r1"}), ("data-joined", {"requestId": "r1"})))
+    assert (screen.waiting, screen.end) == ("answered by turn r1", None)
