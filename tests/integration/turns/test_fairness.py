@@ -24,8 +24,13 @@ NARROW: dict[str, Any] = {"max_concurrent_activities": 1, "max_concurrent_workfl
 
 @pytest_asyncio.fixture(loop_scope="session")
 async def fair_temporal() -> AsyncIterator[Client]:
-    """A Temporal that balances by fairness keys."""
-    options = ServerOptions(state_file=None, ui=False, dynamic_config=(("matching.enableFairness", "true"),))
+    """A Temporal that balances by fairness keys; in one partition, as each has an order of its own."""
+    fair = (
+        ("matching.enableFairness", "true"),
+        ("matching.numTaskqueueReadPartitions", "1"),
+        ("matching.numTaskqueueWritePartitions", "1"),
+    )
+    options = ServerOptions(state_file=None, ui=False, dynamic_config=fair)
     async with EmbeddedServer(options) as server:
         yield await Client.connect(server.address)
 
@@ -61,4 +66,4 @@ async def test_a_tenant_with_few_turns_does_not_wait_behind_the_backlog_of_anoth
         ends = {turn.request_id: str((await turn.info()).turn.ended_at) for turn in [*crowd, *few]}
         last_of_few = max(ends[turn.request_id] for turn in few)
         later = sum(ends[turn.request_id] > last_of_few for turn in crowd)
-        assert later > BACKLOG / 3, f"only {later} turns of the crowd ended later"
+        assert later > BACKLOG / 2, f"only {later} turns of the crowd ended later"
