@@ -16,6 +16,7 @@ from everturn.hooks.references import reference_to
 from everturn.hooks.stopping import StopCondition, StopRule, as_stored
 from everturn.hooks.telemetry import Telemetry
 from everturn.hooks.tools import Tool
+from everturn.hooks.validity import check_headers
 from everturn.turns import JsonDict
 
 
@@ -74,7 +75,12 @@ _AS_IT_IS = PlainSerializer(_as_it_is)
 class Config(BaseModel):
     """What `TurnConfig` and `StepConfig` share: only the fields that are set count."""
 
-    model_config = ConfigDict(frozen=True, extra="forbid", arbitrary_types_allowed=False)
+    model_config = ConfigDict(
+        frozen=True,
+        extra="forbid",
+        arbitrary_types_allowed=False,
+        hide_input_in_errors=True,  # headers may hold keys, and errors are stored
+    )
     adds_up: ClassVar[frozenset[str]] = frozenset()
 
     def merged(self, later: Self) -> Self:
@@ -163,6 +169,11 @@ class TurnConfig(Config):
     def active_telemetry(self) -> Telemetry | None:
         """None if the turn is not to be told of."""
         return self.telemetry if self.telemetry is not None and self.telemetry.enabled else None
+
+    @field_validator("headers")
+    @classmethod
+    def _sendable(cls, headers: dict[str, str] | None) -> dict[str, str] | None:
+        return check_headers(headers) if headers is not None else None
 
     @field_validator("temperature", "top_p")
     @classmethod

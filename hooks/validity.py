@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping, Sequence
 from typing import Annotated, Any, Final, Literal
 
-from pydantic import BaseModel, ConfigDict, Field, FiniteFloat, ValidationError
+from pydantic import BaseModel, ConfigDict, Field, FiniteFloat, ValidationError, field_validator
 
 from everturn.checks import shown
 from everturn.errors import InvalidAgent
@@ -14,6 +15,12 @@ MAX_STEPS: Final = 1000
 Several = Sequence[Any] | set[Any] | frozenset[Any]
 Names = Sequence[str] | set[str] | frozenset[str]
 Seconds = Annotated[float, Field(gt=0)]
+
+
+_HEADER_NAME: Final = re.compile(r"[!#$%&'*+.^_`|~0-9A-Za-z-]+")
+_CONTROL: Final = re.compile(r"[\x00-\x08\x0a-\x1f\x7f\ud800-\udfff]")
+
+_SECRET: Final = frozenset({"headers"})
 
 
 class _Attributes(BaseModel):
@@ -49,8 +56,13 @@ class ModelAttributes(_Attributes):
     api_base: str | None
     api_key_env: str | None
     headers: dict[str, str]
-    fallbacks: Sequence[Any]
+    fallbacks: list[Any] | tuple[Any, ...]
     lane: Literal["auto", "litellm"] | None
+
+    @field_validator("headers")
+    @classmethod
+    def _sendable(cls, headers: dict[str, str]) -> dict[str, str]:
+        return check_headers(headers)
 
 
 class HookAttributes(_Attributes):
@@ -62,11 +74,22 @@ class HookAttributes(_Attributes):
     transforms: Mapping[str, Any]
 
 
+def check_headers(headers: dict[str, str]) -> dict[str, str]:
+    """Raises ValueError for a name or value that HTTP cannot carry."""
+    for name, value in headers.items():
+        if not _HEADER_NAME.fullmatch(name):
+            raise ValueError(f"{shown(name)} is no name of an HTTP header")
+        if _CONTROL.search(value):
+            raise ValueError(f"the header {name} has a line break, a control character or half of a character in it")
+    return headers
+
+
 def check_attributes(kind: type[_Attributes], owner: object, where: str) -> None:
     """Raises InvalidAgent, naming the first wrong attribute and its value."""
     try:
         kind.model_validate(owner)
     except ValidationError as error:
         first = error.errors(include_url=False)[0]
-        wrong = f"{first['loc'][0]} is {shown(getattr(owner, str(first['loc'][0]), None))}"
-        raise InvalidAgent(f"{where}: {wrong}; {first['msg'][0].lower()}{first['msg'][1:]}") from error
+        name, problem = str(first["loc"][0]), f"{first['msg'][0].lower()}{first['msg'][1:]}"
+        value = "not usable" if name in _SECRET else shown(getattr(owner, name, None))
+        raise InvalidAgent(f"{where}: {name} is {value}; {problem}") from None

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import io
 from collections.abc import AsyncGenerator, Iterator
 from dataclasses import replace
 from typing import TYPE_CHECKING, Final
@@ -92,7 +93,7 @@ class OpenAILane:
 
         return await self._client().post(
             request_url(endpoint.address(request.api_base) or ""),
-            data=request_body(request, endpoint),
+            data=io.BytesIO(request_body(request, endpoint)),  # in pieces: a large prompt must not hold up the others
             headers=request_headers(request),
             allow_redirects=False,  # neither the key nor the conversation goes where nobody has sent it
             timeout=ClientTimeout(total=None, sock_connect=CONNECT_SECONDS, sock_read=request.read_timeout),
