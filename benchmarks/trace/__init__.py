@@ -1,0 +1,1 @@
+"""One turn's history, read as time."""
