@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import argparse
 import asyncio
+import shutil
 import sys
 import tempfile
 import time
@@ -49,6 +50,7 @@ async def run(cells: list[Cell], at_once: int) -> int:
     if any(outcome.faults for outcome in outcomes):
         print(f"the workers' logs and the stores are in {folder}")
         return 1
+    shutil.rmtree(folder)
     return 0
 
 

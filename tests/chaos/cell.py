@@ -83,6 +83,8 @@ async def _death_of(ended: asyncio.Future[int], playing: asyncio.Future[None], s
             undisturbed.result()  # a scenario that went wrong
             # on_chat_response and on_turn_end come after the end that clients see
             await asyncio.wait({ended}, timeout=5)
+        elif not ended.done():
+            raise AssertionError(f"neither was the worker killed within {WAIT:g} s, nor did the turns end")
         return ended.result() if ended.done() else None
     finally:
         undisturbed.cancel()

@@ -19,8 +19,9 @@ from everturn import ChatClient, Chunk, Store, Turn
 from everturn.activities.scripted.server import ScriptedModelServer
 from tests.chaos.nursery import Nursery, WorkerProcess
 
-WAIT = 60.0
-"""Seconds for anything that must happen; a recovery takes about seven on a quiet machine."""
+WAIT = 90.0
+"""Seconds for anything that must happen; a recovery takes about seven on a quiet machine, many times that on a busy
+one."""
 LOOK = 0.05
 
 
