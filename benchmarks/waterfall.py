@@ -48,9 +48,10 @@ async def of_own_system() -> None:
         store = entrant.variables["EVERTURN_STORE"]
         async with await ChatClient.connect(field.temporal, task_queue=OURS, store=store) as chat:
             for number in range(_WARM_TURNS):
-                times = await _followed(chat, f"thread-{number}")
-            print(f"the client: submit took {times[1]:.1f} ms, the stream's end came after {times[2]:.1f} ms\n")
-            print("\n".join(await lines(field.temporal, chat, times[0])))
+                await _followed(chat, f"warm-{number}")
+            request_id, accepted, over = await _followed(chat, "shown")
+            print(f"the client: submit took {accepted:.1f} ms, the stream's end came after {over:.1f} ms\n")
+            print("\n".join(await lines(field.temporal, chat, request_id)))
 
 
 async def _followed(chat: ChatClient, thread: str) -> tuple[str, float, float]:
