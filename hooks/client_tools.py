@@ -9,6 +9,7 @@ from typing import Any, Final, NoReturn, cast
 
 from pydantic import BaseModel
 
+from everturn.checks import said, shown
 from everturn.errors import BadInput
 from everturn.hooks.tools import DEFAULT_TOOL_TIMEOUT, NAME_RULE, Tool, ToolInputError, usable_name
 from everturn.messages import dump_json
@@ -30,7 +31,11 @@ class ClientTool(Tool):
         """See base class."""
         from jsonschema import Draft202012Validator
 
-        found = sorted(Draft202012Validator(self.schema).iter_errors(given), key=lambda error: error.json_path)
+        try:
+            found = sorted(Draft202012Validator(self.schema).iter_errors(given), key=lambda error: error.json_path)
+        except Exception as error:  # patterns and references that nobody has tried yet
+            message = f"the arguments of {self.name} cannot be checked: {type(error).__name__}: {said(error)[:200]}"
+            raise ToolInputError(message) from error
         if found:
             lines = [f"{error.json_path}: {error.message[:200]}" for error in found[:_MAX_PROBLEMS]]
             raise ToolInputError(f"invalid arguments for {self.name}: " + "; ".join(lines))
@@ -88,11 +93,11 @@ def _spec(item: object, index: int) -> JsonDict:
     fields = cast(Mapping[object, object], item)
     name, description, schema = fields.get("name"), fields.get("description", ""), fields.get("schema")
     if not isinstance(name, str) or not usable_name(name):
-        raise BadInput(f"client_tools[{index}] has the name {name!r}, which cannot be used: {NAME_RULE}")
+        raise BadInput(f"client_tools[{index}] has the name {shown(name)}, which cannot be used: {NAME_RULE}")
     where = f"client tool {name!r}"
     unknown = sorted(str(field) for field in fields if field not in _FIELDS)
     if unknown:
-        raise BadInput(f"{where} has the unknown field {unknown[0]!r}; it takes {', '.join(sorted(_FIELDS))}")
+        raise BadInput(f"{where} has the unknown field {shown(unknown[0])}; it takes {', '.join(sorted(_FIELDS))}")
     if not isinstance(description, str):
         raise BadInput(f"{where}: description must be a text, not {type(description).__name__}")
     if not isinstance(schema, Mapping):
@@ -110,10 +115,10 @@ def _check_schema(schema: JsonDict, where: str) -> None:
     except SchemaError as error:
         raise BadInput(f"{where} has no valid JSON schema: {error.json_path}: {error.message[:200]}") from error
     if schema.get("type") != "object":
-        raise BadInput(f'{where}: the schema of a tool\'s arguments has "type": "object", not {schema.get("type")!r}')
+        raise BadInput(f'{where}: the schema of a tool\'s arguments has "type": "object", not {shown(schema.get("type"))}')
     outside = next((reference for reference in _references(schema) if not reference.startswith("#")), None)
     if outside is not None:
-        raise BadInput(f"{where}: its schema refers to {outside!r}; references must stay inside of it (#/$defs/…)")
+        raise BadInput(f"{where}: its schema refers to {shown(outside)}; references must stay inside of it (#/$defs/…)")
 
 
 def _references(node: object) -> Iterator[str]:

@@ -6,6 +6,7 @@ import asyncio
 import re
 from dataclasses import dataclass
 from typing import Any
+from urllib.parse import quote
 
 from temporalio.client import Client
 from temporalio.converter import DataConverter
@@ -93,7 +94,9 @@ def web_ui_of(settings: Settings, client: Client) -> str | None:
 
 
 def turn_link(web_ui: str | None, namespace: str, workflow: str) -> str | None:
-    return f"{web_ui}/namespaces/{namespace}/workflows/{workflow}" if web_ui else None
+    """The page of a workflow, whatever characters its id has; None without a Web UI."""
+    where, which = quote(namespace, safe=""), quote(workflow, safe="")
+    return f"{web_ui}/namespaces/{where}/workflows/{which}" if web_ui else None
 
 
 def _from_environment() -> dict[str, Any]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Iterator
 from functools import partial
 from typing import Any
 
@@ -164,9 +164,33 @@ def _objects(chat: ChatClient) -> list[Case]:
         _case("output", HUGE, partial(chat.submit_tool_result, "request", "call", huge), "output"),
         _case("approve input", HUGE, partial(chat.approve, "request", "call", huge), "input"),
     ]
+    cases += [_case("client_tools", b, partial(submit, client_tools=b), "client") for b in _client_tools()]
     policies = ("", "QUEUE", "latest ", "\x00", "x" * 100_000, *NO_STRINGS, *NO_JSON)
     cases += [_case("policy", p, partial(submit, policy=p), "policy") for p in policies]
     return cases
+
+
+def _client_tools() -> Iterator[Any]:
+    """What no front end can offer."""
+    yield from (5, "tool", {"name": "x"}, object(), b"x")
+    good = {"name": "locate", "description": "Where", "schema": {"type": "object", "properties": {}}}
+    yield [good, good]
+    yield [good | {"more": 1}]
+    for bad in (*NO_STRINGS, "", "a b", "x" * 100, "é", "\x00", "\ud800"):
+        yield [good | {"name": bad}]
+    for bad in (*NO_STRINGS, "\x00", "\ud800", HUGE):
+        yield [good | {"description": bad}]
+    for bad in (
+        5,
+        "x",
+        [],
+        {"type": "nonsense"},
+        {"type": "object", "properties": 5},
+        {"x": float("nan")},
+        {"k": HUGE},
+    ):
+        yield [good | {"schema": bad}]
+    yield from ([bad] for bad in (*NO_STRINGS, None))
 
 
 def _principals(chat: ChatClient) -> list[Case]:

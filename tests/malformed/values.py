@@ -225,7 +225,7 @@ def collected(strategy: SearchStrategy[Any], count: int) -> list[Any]:
     found: list[Any] = []
 
     @settings(
-        max_examples=count * 3,
+        max_examples=count,
         derandomize=True,
         database=None,
         deadline=None,
