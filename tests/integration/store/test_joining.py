@@ -72,6 +72,15 @@ async def test_a_turn_that_begins_after_a_later_latest_one_is_superseded_by_it(s
     assert await statuses(store) == {"r0": "aborted", "r1": "superseded", "r2": "running", "r3": "queued"}
 
 
+async def test_a_turn_that_begins_while_a_later_latest_one_runs_is_superseded_by_it(store: Store) -> None:
+    assert (await begin(store, "r2", "latest")).outcome == "run"
+    assert (await begin(store, "r1")).outcome == "known"
+    ended = await store.ended("r1")
+    assert ended is not None
+    assert (ended.status, ended.superseded_by, ended.joined) == ("superseded", "r2", False)
+    assert await said(store) == ["r2"]
+
+
 async def test_latest_does_not_stop_a_turn_that_was_submitted_after_it(store: Store) -> None:
     await begin(store, "r1")
     admitted = await begin(store, "r0", "latest")
@@ -165,6 +174,15 @@ async def test_a_debounced_turn_waits_and_each_message_prolongs_it(store: Store)
     assert await store.running("t") is None
     admitted = await begin(store, "r0", "debounce:2", asked_at=started + 3)
     assert (admitted.outcome, admitted.superseded) == ("run", ["r1"])
+    assert await said(store) == ["r0", "r1"]
+
+
+async def test_a_debounced_turn_joins_an_earlier_one_that_begins_after_it(store: Store) -> None:
+    later = 1_000_010.0
+    assert (await begin(store, "r1", "debounce:2")).hold_until is not None
+    assert (await begin(store, "r0", "debounce:2")).hold_until is not None
+    assert (await begin(store, "r1", "debounce:2", asked_at=later)).behind == "r0"
+    assert (await begin(store, "r0", "debounce:2", asked_at=later)).superseded == ["r1"]
     assert await said(store) == ["r0", "r1"]
 
 
