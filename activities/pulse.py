@@ -1,4 +1,4 @@
-"""The heartbeats of activities, from their first moment to their last: also one that waits for the store is alive, and
+"""The heartbeats of activities, from their start to their end: also one that waits for the store is alive, and
 must not be started again elsewhere. Somebody else has to beat for them when the event loop is stuck.
 """
 
@@ -67,6 +67,6 @@ class _Felt(ActivityInboundInterceptor):
 
 
 async def _beat() -> None:
-    while True:
-        activity.heartbeat()
+    while True:  # the start itself counts as a beat: short activities cost no call for one
         await asyncio.sleep(HEARTBEAT_EVERY)
+        activity.heartbeat()
