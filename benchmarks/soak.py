@@ -70,7 +70,7 @@ async def main(minutes: float, users: int) -> int:
     kinds = ", ".join(f"{count} {kind}" for kind, count in sorted(tally.done.items()))
     print(f"{tally.turns} turns in {took:.0f} s ({tally.turns / took:.1f} a second) by {users} users: {kinds}")
     for name, samples in taken.items():
-        faults += growth(name, samples)
+        faults += growth(name, samples, users)
     for fault in faults:
         print(f"RED {fault}")
     print("red" if faults else "green: nothing is left over")

@@ -12,7 +12,7 @@ from everturn import ChatClient
 
 RSS_GROWTH = 1.10
 COUNT_GROWTH, COUNT_SLACK = 1.10, 3.0
-"""Sockets, threads and tasks go up and down with the load of the moment: a leak of one in a thousand turns still shows
+"""Sockets, files and tasks go up and down with the load of the moment: a leak of one in a thousand turns still shows
 after half an hour."""
 
 
@@ -49,14 +49,18 @@ def tasks_here() -> int:
     return len(asyncio.all_tasks())
 
 
-def growth(name: str, samples: Sequence[Sample]) -> list[str]:
-    """Compares the first third with the last one; a sentence for each thing that has grown."""
+def growth(name: str, samples: Sequence[Sample], users: int) -> list[str]:
+    """Compares the first third with the last one; a sentence for each thing that has grown.
+
+    Threads may grow by one for each user: pools keep as many as ever worked at once, and meet that moment late.
+    """
     third = max(1, len(samples) // 3)
     found: list[str] = []
     for what in ("rss", "sockets", "files", "threads", "tasks"):
         first = _mean(samples[:third], what)
         last = _mean(samples[-third:], what)
-        limit = first * RSS_GROWTH if what == "rss" else first * COUNT_GROWTH + COUNT_SLACK
+        slack = users if what == "threads" else COUNT_SLACK
+        limit = first * RSS_GROWTH if what == "rss" else first * COUNT_GROWTH + slack
         mark = "GREW" if last > limit else "ok"
         unit = " MiB" if what == "rss" else ""
         print(f"  {name:<7} {what:<8} first third {first:8.1f}{unit}, last third {last:8.1f}{unit}  {mark}")
