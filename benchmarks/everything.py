@@ -26,8 +26,8 @@ PEERS_PLAN: Final[Plan] = {
     "history": (1, 0),
     "growth": (5, 150),
     "throughput": (1, 0),
-    "killed": (1, 0),
 }
+KILLED_PLAN: Final[Plan] = {"killed": (1, 0)}
 VARIANTS_PLAN: Final[Plan] = {"latency": (12, 45), "streaming": (8, 20), "throughput": (2, 60)}
 CANCELS: Final = ((1, 20), (100, 40), (200, 40))
 """Streams that go on, and how many are cancelled."""
@@ -68,6 +68,7 @@ async def run() -> int:
         results.peers = await sections(field, PEERS_PLAN)
         results.missing |= field.missing
         results.alone["memory"] = footprint.memory(field)
+        results.peers += await sections(field, KILLED_PLAN)
     results.save()
     if clock.allows(results, "PostgreSQL, two processes, live streams"):
         await _variants(results)

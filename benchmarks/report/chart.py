@@ -38,7 +38,7 @@ def draw(samples: list[Sample], path: Path) -> None:
         labels = [CONTENDERS[peer].label for peer, _ in shown]
         colours = [OURS_COLOUR if peer in (OURS, OURS_LITELLM) else OTHERS_COLOUR for peer, _ in shown]
         bars = axis.barh(labels, [value for _, value in shown], color=colours)
-        axis.bar_label(bars, fmt="{:,.3g}", padding=3)
+        axis.bar_label(bars, [f"{value:,.{0 if value >= 100 else 1}f}" for _, value in shown], padding=3)
         axis.set_title(title)
         axis.invert_yaxis()
         axis.margins(x=0.15)
