@@ -75,14 +75,14 @@ async def _death_of(ended: asyncio.Future[int], playing: asyncio.Future[None], s
         await asyncio.wait({playing})  # not awaited itself: it goes on when this is cancelled
         playing.result()
         await stage.ended()
+        for running in stage.turns:  # on_chat_response and on_turn_end come after the end that clients see
+            await stage.closed(running)
 
     undisturbed = asyncio.ensure_future(to_the_end())
     try:
         await asyncio.wait({ended, undisturbed}, timeout=WAIT, return_when=asyncio.FIRST_COMPLETED)
         if undisturbed.done():
             undisturbed.result()  # a scenario that went wrong
-            # on_chat_response and on_turn_end come after the end that clients see
-            await asyncio.wait({ended}, timeout=5)
         elif not ended.done():
             raise AssertionError(f"neither was the worker killed within {WAIT:g} s, nor did the turns end")
         return ended.result() if ended.done() else None

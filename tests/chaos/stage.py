@@ -13,7 +13,7 @@ from dataclasses import dataclass, field
 from itertools import pairwise
 from pathlib import Path
 
-from temporalio.client import Client
+from temporalio.client import Client, WorkflowExecutionStatus
 
 from everturn import ChatClient, Chunk, Store, Turn
 from everturn.activities.scripted.server import ScriptedModelServer
@@ -129,6 +129,14 @@ class Stage:
             task.result()
         if late:
             raise AssertionError(f"{len(late)} of {len(following)} turns did not end within {WAIT:g} s")
+
+    async def closed(self, running: Running) -> WorkflowExecutionStatus | None:
+        """Waits until the turn's workflow is over; how it ended."""
+        handle = self.services.client.get_workflow_handle(running.turn.workflow_id)
+        async with asyncio.timeout(WAIT):
+            while (status := (await handle.describe()).status) == WorkflowExecutionStatus.RUNNING:
+                await asyncio.sleep(LOOK)
+        return status
 
     def effects(self) -> list[tuple[str, str]]:
         """What the agents did to the world: kind and idempotency key."""
