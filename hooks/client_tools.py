@@ -115,7 +115,9 @@ def _check_schema(schema: JsonDict, where: str) -> None:
     except SchemaError as error:
         raise BadInput(f"{where} has no valid JSON schema: {error.json_path}: {error.message[:200]}") from error
     if schema.get("type") != "object":
-        raise BadInput(f'{where}: the schema of a tool\'s arguments has "type": "object", not {shown(schema.get("type"))}')
+        raise BadInput(
+            f'{where}: the schema of a tool\'s arguments has "type": "object", not {shown(schema.get("type"))}'
+        )
     outside = next((reference for reference in _references(schema) if not reference.startswith("#")), None)
     if outside is not None:
         raise BadInput(f"{where}: its schema refers to {shown(outside)}; references must stay inside of it (#/$defs/…)")

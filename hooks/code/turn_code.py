@@ -16,6 +16,7 @@ from weakref import WeakKeyDictionary
 
 from pydantic import BaseModel, ConfigDict, StrictBool, ValidationError
 
+from everturn.checks import shown
 from everturn.errors import BadInput
 from everturn.hooks.code.child import FIELDS, FUNCTION, declared
 from everturn.hooks.code.fetching import Fetcher
@@ -132,8 +133,8 @@ def read_source(path: str | os.PathLike[str]) -> str:
     """The text of a file. Raises BadInput."""
     try:
         return Path(path).read_text(encoding="utf-8")
-    except (OSError, UnicodeDecodeError) as error:
-        raise BadInput(f"the turn code {str(path)!r} cannot be read: {error}") from error
+    except (OSError, ValueError) as error:  # a path may have characters that no file system takes
+        raise BadInput(f"the turn code {shown(str(path))} cannot be read: {error}") from error
 
 
 def check_source(source: str, what: str) -> list[str]:

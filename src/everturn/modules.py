@@ -8,6 +8,7 @@ import sys
 from pathlib import Path
 from types import ModuleType
 
+from everturn.checks import said, shown
 from everturn.errors import BadInput
 
 
@@ -38,10 +39,14 @@ def load_module(name: str) -> ModuleType:
         return _load_file(path) if path else importlib.import_module(name)
     except Exception as error:
         if isinstance(error, ModuleNotFoundError) and error.name == name:
-            raise BadInput(f"there is no module {name!r}; give a dotted name, or a path that ends with .py") from error
+            raise BadInput(
+                f"there is no module {shown(name)}; give a dotted name, or a path that ends with .py"
+            ) from error
         if isinstance(error, BadInput):
             raise
-        raise BadInput(f"{name!r} cannot be imported: {type(error).__name__}: {error}; --debug shows where") from error
+        raise BadInput(
+            f"{shown(name)} cannot be imported: {type(error).__name__}: {said(error)[:500]}; --debug shows where"
+        ) from error
 
 
 def _load_file(path: Path) -> ModuleType:

@@ -9,6 +9,7 @@ from contextlib import asynccontextmanager
 from dataclasses import asdict, dataclass
 from typing import TYPE_CHECKING, cast
 
+from everturn.checks import shown
 from everturn.errors import BadInput
 from everturn.turns import JsonDict, Principal
 from everturn.worker.cli.following import exit_code_of, follow
@@ -128,10 +129,10 @@ def json_object(text: str | None, option: str) -> JsonDict | None:
         return None
     try:
         value: object = json.loads(text)
-    except ValueError as error:
+    except (ValueError, RecursionError) as error:
         raise BadInput(f"{option} is no JSON: {error}") from error
     if not isinstance(value, dict):
-        raise BadInput(f"{option} must be a JSON object, not {type(value).__name__}")
+        raise BadInput(f"{option} must be a JSON object, not {shown(value)}")
     return cast(JsonDict, value)
 
 

@@ -6,6 +6,7 @@ from typing import Annotated
 
 import typer
 
+from everturn.checks import MAX_COUNT
 from everturn.worker.cli.options import AsJson, Debug, Places, Store
 from everturn.worker.cli.running import run
 
@@ -33,7 +34,7 @@ def set_code(
 @hooks.command()
 def show(
     agent: _Agent,
-    version: Annotated[int | None, typer.Option(min=1, help="which version [the active one]")] = None,
+    version: Annotated[int | None, typer.Option(min=1, max=MAX_COUNT, help="which version [the active one]")] = None,
     as_json: AsJson = False,
     store: Store = None,
     debug: Debug = False,
