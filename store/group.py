@@ -39,13 +39,24 @@ class GroupWrite:
         return append_batches(connection, self._batches, self._written_at, again=again, must_exist=self._must_exist)
 
 
+SOONEST: Final = 0.01
+"""Seconds that events wait for others at least, unless they are urgent."""
+REST: Final = 5
+"""A busy store is left alone for so many times as long as the last group took."""
+
+
 class GroupCommit:
-    """The one flusher of a store: every `interval` seconds while events wait, and at once for urgent ones."""
+    """The one flusher of a store, and at once for urgent events.
+
+    Events wait for each other: 10 ms where groups are written fast, up to `interval` seconds where there is much to
+    write, so that one stream is shown without delay and a hundred share their commits.
+    """
 
     def __init__(self, transactions: Transactions, interval: float, committed: Callable[[Iterable[str]], None]) -> None:
         self.store = transactions.address.safe
         self._transactions = transactions
         self._interval = interval
+        self._pause = min(SOONEST, interval)
         self._committed = committed
         self._loop = asyncio.get_running_loop()
         self._thread = threading.get_ident()
@@ -93,11 +104,13 @@ class GroupCommit:
         while not self._closed:
             await self._filled.wait()
             with contextlib.suppress(TimeoutError):
-                async with asyncio.timeout(self._interval):
+                async with asyncio.timeout(self._pause):
                     await self._urgent.wait()
             self._filled.clear()
             self._urgent.clear()
+            begun = self._loop.time()
             await self._flush()
+            self._pause = min(self._interval, max(SOONEST, REST * (self._loop.time() - begun)))
 
     async def _flush(self) -> None:
         with self._lock:

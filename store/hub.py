@@ -38,7 +38,7 @@ class Subscription:
         self.starved = False  # the hub has chunks that it may not deliver before the reader takes some
         self.delivered = 0  # written by the hub's thread only
         self.taken = 0  # written by the reader only
-        self._loop = asyncio.get_running_loop()
+        self.loop = asyncio.get_running_loop()
         self._chunks: deque[Chunk] = deque()
         self._news = asyncio.Event()
         self._error: EverturnError | None = None
@@ -62,28 +62,36 @@ class Subscription:
         self.taken += len(chunks)
         return chunks
 
-    def deliver(self, chunks: list[Chunk]) -> None:
-        """From the hub's thread."""
+    def sent(self, chunks: list[Chunk]) -> None:
+        """For the hub's thread: the chunks are on their way."""
         if chunks:
             self.position = chunks[-1].seq
         self.delivered += len(chunks)
-        self._on_loop(chunks, None)
 
-    def fail(self, error: EverturnError) -> None:
-        """From the hub's thread."""
-        self._on_loop([], error)
-
-    def _on_loop(self, chunks: list[Chunk], error: EverturnError | None) -> None:
-        try:
-            self._loop.call_soon_threadsafe(self._receive, chunks, error)
-        except RuntimeError:
-            # The reader's loop is closed: nobody is left to read, and its tail can no longer unsubscribe.
-            _log.debug("a reader of turn %s is gone", self.request_id)
-
-    def _receive(self, chunks: list[Chunk], error: EverturnError | None) -> None:
+    def receive(self, chunks: list[Chunk], error: EverturnError | None = None) -> None:
+        """On the reader's loop."""
         self._chunks.extend(chunks)
         self._error = error or self._error
         self._news.set()
+
+
+def _deliver(news: Iterable[tuple[Subscription, list[Chunk]]], error: EverturnError | None = None) -> None:
+    """From the hub's thread, with one wake-up of each event loop, which costs more than all the rest."""
+    by_loop: dict[asyncio.AbstractEventLoop, list[tuple[Subscription, list[Chunk]]]] = {}
+    for subscription, chunks in news:
+        subscription.sent(chunks)
+        by_loop.setdefault(subscription.loop, []).append((subscription, chunks))
+    for loop, given in by_loop.items():
+        try:
+            loop.call_soon_threadsafe(_receive, given, error)
+        except RuntimeError:
+            # The readers' loop is closed: nobody is left to read, and their tails can no longer unsubscribe.
+            _log.debug("%d readers are gone", len(given))
+
+
+def _receive(news: list[tuple[Subscription, list[Chunk]]], error: EverturnError | None) -> None:
+    for subscription, chunks in news:
+        subscription.receive(chunks, error)
 
 
 class Hub:
@@ -126,9 +134,10 @@ class Hub:
 
     def wake(self, request_ids: Iterable[str]) -> None:
         """This process has committed news of these turns, or a reader has room again."""
+        changed = set(request_ids)
         with self._lock:
-            if self._subscriptions:
-                self._note(set(request_ids))
+            if self._subscriptions and changed:
+                self._note(changed)
 
     def close(self) -> None:
         """Ends the thread; tails that are still open fail."""
@@ -201,13 +210,11 @@ class Hub:
         with self._engine.connect() as connection:
             found = news(connection, tails) if tails else {}
             ended = over(connection, {s.request_id for s in waiters}) if waiters else set[str]()
-        for key, chunks in found.items():
-            chosen[key].deliver(chunks)
-            if len(chunks) == WINDOW:
-                self.wake({chosen[key].request_id})
-        for waiter in waiters:
-            if waiter.request_id in ended:
-                waiter.deliver([])
+        _deliver(
+            [(chosen[key], chunks) for key, chunks in found.items()]
+            + [(waiter, []) for waiter in waiters if waiter.request_id in ended]
+        )
+        self.wake({chosen[key].request_id for key, chunks in found.items() if len(chunks) == WINDOW})
 
     def _failed(self, error: exc.SQLAlchemyError) -> None:
         self._failing_since = self._failing_since or time.monotonic()
@@ -221,5 +228,4 @@ class Hub:
             subscriptions = list(self._subscriptions.values())
             self._subscriptions.clear()
             self._turns.clear()
-        for subscription in subscriptions:
-            subscription.fail(error)
+        _deliver([(subscription, []) for subscription in subscriptions], error)

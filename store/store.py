@@ -95,7 +95,7 @@ class Store:
     ) -> Self:
         """Opens the store at `url`; `create` makes or upgrades its tables.
 
-        flush: seconds that a streamed chunk waits for its batch. timeout: seconds to wait for the database.
+        flush: seconds that a streamed chunk waits for its batch at most. timeout: seconds to wait for the database.
         connections: transactions that this process runs at once, by default 8; on SQLite only of reads, by default 3.
         Raises BadInput for an address of another form, StoreUnavailable if the database cannot be used.
         """
