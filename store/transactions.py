@@ -35,6 +35,7 @@ class Transactions:
     def __init__(self, address: Address, timeout: float, connections: int | None = None) -> None:
         self.address = address
         self._closed = False
+        self._trouble: exc.SQLAlchemyError | None = None  # of the last try, whoever made it
         if address.is_sqlite:
             readers = connections or READERS
             self._write_engine = sqlite_engine(address, write=True, timeout=timeout)
@@ -80,10 +81,14 @@ class Transactions:
             if self._closed:
                 raise StoreUnavailable(self.address.safe, "it was closed", "open it again")
             try:
-                return await self._in_thread(pool, engine, work, deadline)
+                result = await self._in_thread(pool, engine, work, deadline)
             except exc.SQLAlchemyError as error:
                 if not is_transient(error) or time.monotonic() + delay > deadline:
                     raise self._translated(error) from error
+                self._trouble = error
+            else:
+                self._trouble = None
+                return result
             await asyncio.sleep(delay)
             delay = min(delay * 2, _LAST_DELAY)
 
@@ -106,6 +111,8 @@ class Transactions:
         except asyncio.CancelledError:
             if not expired:
                 raise
+            if self._trouble is not None:  # why the threads are busy
+                raise self._translated(self._trouble) from None
             reason = f"its connections were all busy for {time.monotonic() - begun:.1f} s"
             raise StoreUnavailable(self.address.safe, reason, _BUSY_HINT) from None
         finally:
