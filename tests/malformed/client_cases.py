@@ -17,13 +17,16 @@ def client_cases(chat: ChatClient, known: str) -> list[Case]:
     """known: the request id of a turn that is over."""
     return [
         *_ids(chat),
-        *_unknown_ids(chat),
         *_messages(chat),
         *_objects(chat),
         *_principals(chat),
-        *_numbers(chat, known),
-        *_answers(chat, known),
+        *store_cases(chat, known),
     ]
+
+
+def store_cases(chat: ChatClient, known: str) -> list[Case]:
+    """Those that a store could see."""
+    return [*_unknown_ids(chat), *_numbers(chat, known), *_answers(chat, known)]
 
 
 def _case(what: str, value: object, call: Any, named: str = "", **options: Any) -> Case:
@@ -66,7 +69,7 @@ def _ids(chat: ChatClient) -> list[Case]:
 def _unknown_ids(chat: ChatClient) -> list[Case]:
     """Well-formed ids of nothing."""
     cases: list[Case] = []
-    for unknown in ("no-such-id", "../..", "%", "😀", "x" * 200):
+    for unknown in ("no-such-id", "no/such/../id", "no%such", "no such 😀", "n" * 200):
         not_found = {"fits": lambda outcome: outcome == "not_found"}
         nothing = {"fits": lambda found: found == []}
         named = unknown if unknown.isascii() else ""
@@ -74,7 +77,7 @@ def _unknown_ids(chat: ChatClient) -> list[Case]:
             _case("unknown result", unknown, partial(chat.result, unknown), named),
             _case("unknown stream", unknown, partial(lambda u: _all(chat.stream(u)), unknown), named),
             _case("unknown inspect", unknown, partial(chat.inspect, unknown), named),
-            _case("unknown turn", unknown, partial(chat.turn(unknown).result, 5), named),
+            _case("unknown turn", unknown, partial(lambda u: chat.turn(u).result(5), unknown), named),
             _case("unknown continue", unknown, partial(chat.continue_last_turn, unknown), named),
             _case("unknown cancel", unknown, partial(chat.cancel_chat, unknown), **not_found),
             _case("unknown approve", unknown, partial(chat.approve, unknown, unknown), **not_found),
@@ -211,10 +214,12 @@ def _numbers(chat: ChatClient, known: str) -> list[Case]:
         return chunks == []
 
     cases = [_case("timeout", bad, partial(chat.result, known, timeout=bad), "timeout") for bad in NO_SECONDS]
-    cases += [_case("turn timeout", bad, partial(chat.turn(known).result, bad), "timeout") for bad in NO_SECONDS]
+    cases += [
+        _case("turn timeout", bad, partial(lambda b: chat.turn(known).result(b), bad), "timeout") for bad in NO_SECONDS
+    ]
     cases += [_case("after", b, partial(lambda v: _all(chat.stream(known, after=v)), b), "after") for b in NO_COUNTS]
     cases += [
-        _case("after", v, partial(lambda v: _all(chat.stream(known, after=v)), v), fits=over) for v in (999, 2**40)
+        _case("after", v, partial(lambda v: _all(chat.stream(known, after=v)), v), fits=over) for v in (999, 2**31 - 1)
     ]
     cases += [_case("limit", bad, partial(chat.list_turns, limit=bad), "limit") for bad in (*NO_COUNTS, 0, 10**6)]
     for bad in ("", "COMPLETED", "done", "\x00", "\ud800", "' OR 1=1", *NO_STRINGS):

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import uuid
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator, Callable, Sequence
 from contextlib import AbstractAsyncContextManager, asynccontextmanager
+from typing import Any
 
 import pytest
 import pytest_asyncio
@@ -16,6 +17,11 @@ from tests.integration.turns.lab import Lab, make_agent, running_lab
 from tests.services.postgres import PostgresService, postgres  # noqa: F401 - a fixture
 
 StartLab = Callable[..., AbstractAsyncContextManager[Lab]]
+
+
+def sample(lab: Lab, cases: Sequence[Any], every: int = 5) -> Sequence[Any]:
+    """All cases on SQLite, some on PostgreSQL: what differs is what a database takes."""
+    return cases[::every] if lab.store_url.startswith("postgresql") else cases
 
 
 @pytest.fixture(scope="session", params=["sqlite", "postgresql"])

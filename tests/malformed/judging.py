@@ -44,6 +44,8 @@ async def judge(case: Case) -> str | None:
             if isinstance(result, Awaitable):
                 result = await result
     except EverturnError as error:
+        if case.fits is not None:
+            return f"{case.what}: {type(error).__name__}: {str(error)[:200]}"
         return _problem_of_message(case, str(error))
     except Exception as error:
         where = traceback.extract_tb(error.__traceback__)[-1]

@@ -32,14 +32,14 @@ print(json.dumps(found))
 AGENT: Final = ("--agent", "a")
 
 
-def _bad_usage(folder: Path) -> list[list[str]]:
+def bad_usage(folder: Path) -> list[list[str]]:
     """Arguments that no command can use."""
     (folder / "broken.py").write_text("def broken(:\n")
     (folder / "raising.py").write_text("raise ValueError('\\ud800 at import')\n")
     (folder / "empty.py").write_text("")
     (folder / "binary.py").write_bytes(b"\x00\xff\xfe" * 50)
     (folder / "odd.py").write_text("from everturn import Agent\nclass A(Agent):\n    name = 'a'\n    model = 5\n")
-    cases: list[list[str]] = [["submit", bad, "hi", *AGENT] for bad in IDS if not bad.startswith("-")]
+    cases: list[list[str]] = [["submit", bad, "hi", *AGENT] for bad in IDS[::2] if not bad.startswith("-")]
     cases += [["submit", "t", "hi", *AGENT, "--request-id", bad] for bad in IDS[::3]]
     cases += [["submit", "t", "hi", "--agent", bad] for bad in IDS[::3]]
     cases += [["submit", "t", "hi", *AGENT, "--user", bad] for bad in IDS[1::3]]
@@ -123,7 +123,7 @@ async def finished(temporal: TemporalService, tmp_path_factory: pytest.TempPathF
 
     store = f"sqlite:///{folder}/store.db"
     await (await Store.open(store, create=True)).close()
-    cases = _bad_usage(folder)
+    cases = bad_usage(folder)
     process = await asyncio.create_subprocess_exec(
         *(sys.executable, "-c", PROGRAM),
         cwd=folder,

@@ -20,13 +20,13 @@ from everturn.hooks.points import HOOK_POINTS
 from everturn.hooks.registry import BoundHook
 from everturn.hooks.runner import run_hook
 from tests.integration.turns.lab import Lab, scripted
-from tests.malformed.conftest import StartLab
+from tests.malformed.conftest import StartLab, sample
 from tests.malformed.hook_answers import WRONG, answers, can_be_made
 
 PATIENCE: Final = 50.0
 ANSWERS: Final = answers()
-PLAYED: Final = [number for number, (_, _, answer) in enumerate(ANSWERS) if can_be_made(answer)]
-"""Those that get as far as a turn; the others are one clear error where the author makes them."""
+PLAYED: Final = [number for number, (_, _, answer) in enumerate(ANSWERS) if can_be_made(answer)][::2]
+"""Those that get as far as a turn, and of these every second; the others are one clear error where they are made."""
 RIGHT: Final[dict[str, tuple[type, ...]]] = {
     "before_turn": (TurnConfig, Block),
     "before_step": (StepConfig,),
@@ -89,12 +89,12 @@ async def test_turns_whose_hooks_answer_nonsense_end_with_one_clear_error_or_a_r
 
         async def problem(number: int) -> str | None:
             point, what, _ = ANSWERS[number]
-            agent = ("own", "added")[number % 2]
+            agent = ("own", "added")[PLAYED.index(number) % 2]
             async with gate:
                 said = await _turn(lab, number, agent)
                 return f"{agent}.{point} {what}: {said}" if said else None
 
-        found = [said for said in await asyncio.gather(*map(problem, PLAYED)) if said]
+        found = [said for said in await asyncio.gather(*map(problem, sample(lab, PLAYED))) if said]
         assert found == []
         assert (await lab.run(lab.thread(), "[[ok]]", "own")).status == "completed"
 

@@ -13,7 +13,7 @@ from everturn import Agent, Model, ToolContext, tool
 from everturn.activities.scripted.ask import Ask
 from everturn.activities.scripted.moves import CallPart, Finish, Move, Say
 from everturn.activities.scripted.server import ScriptedModelServer
-from tests.malformed.conftest import StartLab
+from tests.malformed.conftest import StartLab, sample
 from tests.malformed.health import assert_whole
 from tests.malformed.hook_answers import HUGE, WRONG, Mute
 from tests.malformed.values import NO_JSON, ODD_JSON
@@ -73,10 +73,6 @@ async def report(number: int, ctx: ToolContext) -> str:
     return "done"
 
 
-def _ask(given: dict[str, Any]) -> Any:
-    return {"mute": False}[given["how"]]
-
-
 @tool(needs_approval=lambda given: OUTPUTS[given["number"]] and False)  # type: ignore[arg-type,return-value]
 async def guarded(number: int) -> str:
     """Its rule says no in odd ways."""
@@ -121,11 +117,11 @@ async def test_whatever_tools_do_the_model_gets_a_result_and_the_turn_goes_on(
             "Plain", (Agent,), {"name": "agent", "model": Model("openai/scripted", api_base=model_server.base_url)}
         )
         async with start(odd_agent, plain()) as lab:
-            turns = [await lab.submit(f"tools-{part}", f"calls {part}", "odd") for part in parts]
+            turns = [await lab.submit(f"tools-{part}", f"calls {part}", "odd") for part in sample(lab, parts, 3)]
             results = await asyncio.gather(*(turn.result(50) for turn in turns))
             assert [(result.status, result.text) for result in results] == [("completed", "done")] * len(turns)
             calls = [call for turn in turns for call in (await turn.info()).tool_calls]
-            assert len(calls) == len(PLAN)
+            assert len(calls) == sum(len(PLAN[part * CALLS_A_STEP :][:CALLS_A_STEP]) for part in sample(lab, parts, 3))
             json.dumps([call.output for call in calls], ensure_ascii=False, allow_nan=False).encode()
             wrong = [
                 call for call in calls if (call.state == "error") != bool(call.error) or len(call.error or "") > 5000
