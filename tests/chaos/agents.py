@@ -68,6 +68,25 @@ def locate() -> str:
     """Where the user is; the front end knows."""
 
 
+@tool
+async def deduct(amount: int) -> str:
+    """Takes something away; without a context, so that it comes to be known as quick."""
+    return await effect_of_quick("deduct", amount)
+
+
+@tool(idempotent=True)
+async def jot(amount: int) -> str:
+    """Notes something; the same, and it may be repeated."""
+    return await effect_of_quick("jot", amount)
+
+
+async def effect_of_quick(name: str, amount: int) -> str:
+    note(name, str(amount))
+    if amount:
+        await STRIKER.visit_in_loop(f"tool:{name}", "inside")
+    return f"{name} done"
+
+
 class Plain(Agent):
     """No hooks. The scenario rides in the message."""
 
@@ -82,6 +101,14 @@ class Asking(Agent):
     name = "asking"
     model = MODEL
     tools = (transfer, locate)
+
+
+class Swift(Agent):
+    """Its tools end at once. What they are called with is part of the message."""
+
+    name = "swift"
+    model = MODEL
+    tools = (deduct, jot)
 
 
 class Folding(Agent):
@@ -135,4 +162,4 @@ class Watched(Agent):
         await visit("on_turn_end", result)
 
 
-AGENTS = [Plain(), Asking(), Folding(), Watched()]
+AGENTS = [Plain(), Asking(), Folding(), Swift(), Watched()]
