@@ -113,7 +113,7 @@ async def test_a_session_that_cannot_be_configured_fails_the_worker_start_and_na
     start_lab: StartLab, scripted_server: ScriptedModelServer
 ) -> None:
     base = configured(lambda session: session.compact_after(0))
-    with pytest.raises(InvalidAgent, match=r"agent 'agent'.*tokens must be 1 or more"):
+    with pytest.raises(InvalidAgent, match=r"agent 'agent'.*tokens must be a whole number from 1"):
         async with start_lab(make_agent(scripted_server, base=base)):
             pass
 
