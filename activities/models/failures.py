@@ -37,6 +37,7 @@ class ModelFailure(Exception):
     `incomplete_stream`, …). message: one sentence that clients may see. detail: the provider's own text, for the trace
     only. retry_after: seconds that the provider asked to wait. in_stream: the answer had begun. origin: what the
     failure was made of, for the author's classifier alone: it is not scrubbed, so it is never chained or stored.
+    secrets: what has to be removed from it before anybody sees it.
     """
 
     def __init__(
@@ -50,12 +51,13 @@ class ModelFailure(Exception):
         retry_after: float | None = None,
         in_stream: bool = False,
         origin: BaseException | ProviderAnswer | None = None,
+        secrets: Iterable[str | None] = (),
     ) -> None:
         super().__init__(message)
         self.kind: FailureKind = kind
         self.code, self.message = code, message
         self.detail, self.status, self.retry_after = detail, status, retry_after
-        self.in_stream, self.origin = in_stream, origin
+        self.in_stream, self.origin, self.secrets = in_stream, origin, tuple(secrets)
 
     @property
     def retryable(self) -> bool:
@@ -213,6 +215,7 @@ def _failure(
         retry_after=retry_after(facts.headers) if kind in ("rate_limit", "transient") else None,
         in_stream=facts.in_stream,
         origin=origin,
+        secrets=secrets,
     )
 
 

@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import asyncio
 import json
+from collections.abc import Iterable
 from typing import Any, Final
 
 from everturn.activities.models.failures import ModelFailure, ProviderAnswer
 from everturn.activities.models.litellm_module import load_litellm
+from everturn.activities.models.secrets import scrub
 
 _PROVIDER: Final = "openai"
 """The format that the direct lane speaks, whoever the provider is."""
@@ -27,14 +29,24 @@ async def original(failure: ModelFailure, model: str) -> Exception | str:
     if failure.in_stream:
         return failure.detail or failure.message
     if isinstance(origin, Exception) and type(origin).__module__.startswith("litellm"):
-        return origin
+        return _scrubbed(origin, failure.secrets)
     if isinstance(origin, ProviderAnswer):
-        status, text, headers = origin.status, _words(origin.text), dict(origin.headers)
+        text = scrub(_words(origin.text), failure.secrets)
+        status, headers = origin.status, dict(origin.headers)
     elif failure.code in _UNANSWERED:
         status, text, headers = _UNANSWERED[failure.code], failure.detail or failure.message, {}
     else:
         return failure.detail or failure.message
     return await asyncio.to_thread(_as_litellm, model, status, text, headers)
+
+
+def _scrubbed(error: Exception, secrets: Iterable[str | None]) -> Exception:
+    """The exception without the keys that its text may repeat: what a hook is given ends up in logs and traces."""
+    said: Any = error
+    if isinstance(getattr(error, "message", None), str):
+        said.message = scrub(said.message, secrets)
+    error.args = tuple(scrub(arg, secrets) if isinstance(arg, str) else arg for arg in error.args)
+    return error
 
 
 def _words(body: str) -> str:
