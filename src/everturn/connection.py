@@ -80,6 +80,8 @@ def temporal_error(error: RPCError, place: Place) -> EverturnError:
         return BadInput(
             f"Temporal at {place.target} refuses this client for namespace {place.namespace!r}: {error.message}"
         )
+    if error.status == RPCStatusCode.INVALID_ARGUMENT:
+        return BadInput(f"Temporal at {place.target} does not take this request: {error.message}")
     return TemporalUnavailable(place.target, f"{error.status.name.lower()}: {error.message}")
 
 
