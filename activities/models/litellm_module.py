@@ -34,6 +34,9 @@ def load_litellm() -> ModuleType:
         gc.disable()  # the import makes millions of objects that stay: collecting them costs a fifth of its time
         try:
             import litellm
+        except BaseException:
+            _forget_half_of_it()
+            raise
         finally:
             if collecting:
                 gc.enable()
@@ -42,6 +45,12 @@ def load_litellm() -> ModuleType:
         if "LITELLM_LOG" not in os.environ:
             logging.getLogger("LiteLLM").setLevel(logging.ERROR)  # it warns of finish reasons that we handle
         return litellm
+
+
+def _forget_half_of_it() -> None:
+    """After an import that failed: with some of its modules there and others not, no later one could succeed."""
+    for name in [name for name in sys.modules if name == "litellm" or name.startswith("litellm.")]:
+        del sys.modules[name]
 
 
 def rehearse() -> None:
