@@ -97,14 +97,14 @@ async def test_an_unreachable_temporal_is_one_line_within_ten_seconds(bare: Comm
 @pytest.mark.parametrize(
     ("arguments", "complaint"),
     [
-        (("worker", "missing.py"), "there is no file missing.py"),
+        (("worker", "missing.py"), "there is no file 'missing.py'"),
         (("worker", "json"), "json defines no agent"),
         (("worker",), "Missing argument"),
         (("serve",), "No such command 'serve'"),
         (("submit", "t", "hi"), "Missing option '--agent'"),
         (("submit", "t", "hi", "--agent", "a", "--body", "{"), "--body is no JSON"),
-        (("submit", "t", "hi", "--agent", "a", "--body", "[]"), "--body must be a JSON object, not list"),
-        (("turns", "--status", "asleep"), "there is no status 'asleep'"),
+        (("submit", "t", "hi", "--agent", "a", "--body", "[]"), "--body must be a JSON object, not []"),
+        (("turns", "--status", "asleep"), "status 'asleep' does not exist"),
         (("server", "--port", "99999"), "--port"),
     ],
 )
