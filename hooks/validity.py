@@ -24,7 +24,7 @@ _SECRET: Final = frozenset({"headers"})
 
 
 class _Attributes(BaseModel):
-    model_config = ConfigDict(strict=True, from_attributes=True)
+    model_config = ConfigDict(strict=True)
 
 
 class AgentAttributes(_Attributes):
@@ -87,7 +87,8 @@ def check_headers(headers: dict[str, str]) -> dict[str, str]:
 def check_attributes(kind: type[_Attributes], owner: object, where: str) -> None:
     """Raises InvalidAgent, naming the first wrong attribute and its value."""
     try:
-        kind.model_validate(owner)
+        # not by `from_attributes`: pydantic takes classes made by exec in a bare namespace for built-in ones
+        kind.model_validate({name: getattr(owner, name) for name in kind.model_fields})
     except ValidationError as error:
         first = error.errors(include_url=False)[0]
         name, problem = str(first["loc"][0]), f"{first['msg'][0].lower()}{first['msg'][1:]}"
