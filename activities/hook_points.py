@@ -112,8 +112,10 @@ class HookPointActivities(Activities):
             state=material.turn.state,
         )
         answer = await self._ask(dispatch, agent, Answer(StepConfig(), tools, requested), view, context)
-        config = {**material.turn.config, STEP_INDEX_KEY: step, STEP_KEY: answer.config.as_json()}
-        await self._store.save_decision(given.request_id, config=config, state=None, hook_error=None)
+        decided = answer.config.as_json()
+        if decided or material.turn.config.get(STEP_INDEX_KEY) == step:  # an earlier run may have decided otherwise
+            config = {**material.turn.config, STEP_INDEX_KEY: step, STEP_KEY: decided}
+            await self._store.save_decision(given.request_id, config=config, state=None, hook_error=None)
 
     @activity.defn(name=activity_name(ON_STEP_FINISH))
     async def on_step_finish(self, given: HookInput) -> StepVerdict:
