@@ -9,7 +9,7 @@ import pytest
 import pytest_asyncio
 
 from everturn.activities.scripted import ScriptedModelServer
-from tests.services.commands import CommandLine
+from tests.services.commands import CommandLine, free_ports
 
 AGENTS = Path(__file__).with_name("agents.py")
 
@@ -33,7 +33,7 @@ async def system(
 ) -> AsyncIterator[CommandLine]:
     """Commands that reach a Temporal server, a set-up store, and a worker with the sample agent and those of ours."""
     folder = tmp_path_factory.mktemp("system")
-    async with await CommandLine(folder).start("server", "--in-memory") as server:
+    async with await CommandLine(folder).start("server", "--in-memory", *free_ports()) as server:
         address = (await server.says(r"Temporal\s+(\S+:\d+)")).group(1)
         line = CommandLine(
             folder,

@@ -6,7 +6,7 @@ import asyncio
 import sys
 from pathlib import Path
 
-from tests.services.commands import CommandLine, clean_environment
+from tests.services.commands import CommandLine, clean_environment, free_ports
 
 REPO = Path(__file__).parents[2]
 EXAMPLES = ("shop.py", "client.py")
@@ -30,7 +30,7 @@ def test_the_examples_are_short() -> None:
 
 
 async def test_the_readmes_application_talks_to_the_readmes_agent(bare: CommandLine) -> None:
-    async with await bare.start("server", "--in-memory") as server:
+    async with await bare.start("server", "--in-memory", *free_ports()) as server:
         address = (await server.says(r"Temporal\s+(\S+:\d+)")).group(1)
         environment = {"EVERTURN_TARGET": address, "EVERTURN_STORE": "sqlite:///everturn.db"}
         line = CommandLine(bare.folder, environment)

@@ -16,6 +16,8 @@ from pathlib import Path
 from types import TracebackType
 from typing import Any, Self
 
+from everturn.worker.ports import choose_port
+
 EVERTURN = (sys.executable, "-m", "everturn.worker")
 PATIENCE = 60.0
 _OURS = re.compile(r"^(EVERTURN|TEMPORAL|OPENAI|ANTHROPIC)_")
@@ -25,6 +27,11 @@ _STEERING = re.compile(r"\x1b\[[0-9;?]*[A-Za-z]")
 def clean_environment(given: Mapping[str, str]) -> dict[str, str]:
     """This process's environment without settings that could change what a command does, and with `given`."""
     return {name: value for name, value in os.environ.items() if not _OURS.match(name)} | dict(given)
+
+
+def free_ports() -> tuple[str, ...]:
+    """Options of `everturn server`: two test processes that look for 7233 at one moment would both find it free."""
+    return ("--port", str(choose_port(None, "Temporal")), "--ui-port", str(choose_port(None, "the Web UI")))
 
 
 @dataclass(frozen=True, slots=True)
