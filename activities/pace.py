@@ -19,10 +19,12 @@ class ToolPace:
     def __init__(self) -> None:
         self._quick_runs: dict[tuple[str, str], int] = {}
 
-    def ran(self, agent: str, tool: str, seconds: float) -> None:
-        """Notes a run, however it ended."""
-        quick_runs = self._quick_runs.get((agent, tool), 0)
-        self._quick_runs[agent, tool] = min(quick_runs + 1, RUNS) if seconds < QUICK else 0
+    def ran(self, agent: str, tool: str, seconds: float, *, cut_off: bool = False) -> None:
+        """Notes a run. cut_off: it was stopped, so it would have taken longer: a short one tells nothing."""
+        if seconds >= QUICK:
+            self._quick_runs[agent, tool] = 0
+        elif not cut_off:
+            self._quick_runs[agent, tool] = min(self._quick_runs.get((agent, tool), 0) + 1, RUNS)
 
     def is_quick(self, agent: str, tool: Tool) -> bool:
         """Never true where an author expects a long run: with retries, a ToolContext, or a long timeout."""

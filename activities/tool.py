@@ -18,7 +18,7 @@ from everturn.activities.facts import turn_ref
 from everturn.activities.models.secrets import scrub
 from everturn.activities.outcomes import call_done, outcome_events
 from everturn.activities.payloads import CallDone, CallInput, activity_name
-from everturn.activities.running import Interrupted, stopped_here, until_interrupted
+from everturn.activities.running import Interrupted, stopped_here, until_interrupted, within_shutdown
 from everturn.activities.services import Activities
 from everturn.activities.settings import turn_config
 from everturn.activities.telemetry import tool_finished
@@ -108,7 +108,10 @@ class ToolActivities(Activities):
             with self._services.running.enter(given.request_id) as flag:
                 run = ToolRun(given, call, tool, flag, values)
                 grace = CANCEL_GRACE if tool.context_parameter else 0.0
-                output = await until_interrupted(self._in_time(run), flag, stop_on_shutdown=False, grace=grace)
+                work = self._in_time(run)
+                if activity.info().is_local:  # which Temporal does not cancel when its worker's patience ends
+                    work = within_shutdown(work, self._services.grace)
+                output = await until_interrupted(work, flag, stop_on_shutdown=False, grace=grace)
             whole = values.shown(output)
             shown, was_cut = for_model(whole)
             settled = ended(state="done", output=shown, raw_output=whole if was_cut else None)
@@ -119,8 +122,8 @@ class ToolActivities(Activities):
             if stop.why != "cancel":
                 raise stopped_here() from stop
             settled = ended(state="interrupted", error=INTERRUPTED_TEXT)
-        finally:
-            self._services.pace.ran(given.agent, given.tool_name, time.monotonic() - started)
+        cut_off = settled.state == "interrupted"
+        self._services.pace.ran(given.agent, given.tool_name, time.monotonic() - started, cut_off=cut_off)
         done = await self._settle(given, settled)
         await values.record(self._store, given.request_id, given.step)
         if settings.telemetry is not None and settings.turn is not None:

@@ -87,3 +87,29 @@ async def test_a_quick_tool_that_hangs_for_once_is_cancelled_and_counts_as_slow_
         SLOW.clear()
         turn, _ = await played(lab, "tools tool=moody")
         assert await tool_tasks(lab, turn) == 1
+
+
+async def test_a_quick_tool_that_hangs_does_not_hold_up_a_worker_that_stops(
+    start_lab: StartLab, scripted_server: ScriptedModelServer
+) -> None:
+    SLOW.clear()
+    agent = make_agent(scripted_server, tools=[moody])
+    async with start_lab(agent, graceful_shutdown=0.5) as lab:
+        for _ in range(RUNS):
+            await played(lab, "tools tool=moody")
+        SLOW.set()
+        before = len(EFFECTS)
+        turn = await lab.play("tools tool=moody")
+
+        async def hangs() -> bool:
+            return len(EFFECTS) > before
+
+        await eventually(hangs, "the tool runs")
+        async with asyncio.timeout(20):  # its own limit is two minutes
+            await lab.workers[0].shutdown()
+    SLOW.clear()
+    async with start_lab(agent) as lab:
+        assert (await lab.chat.turn(turn.request_id).result(30)).status == "completed"
+        info = await lab.chat.inspect(turn.request_id)
+        assert [call.state for call in info.tool_calls] == ["unknown"]
+        assert len(EFFECTS) == before + 1
