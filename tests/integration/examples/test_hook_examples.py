@@ -2,21 +2,19 @@
 
 from __future__ import annotations
 
-import importlib.util
-from collections.abc import Awaitable, Callable
-from pathlib import Path
 from types import ModuleType
 
 import pytest
 from temporalio.client import Client
 
-from everturn import Agent, Principal
+from everturn import Principal
 from everturn.hooks.points import HOOK_POINTS
-from everturn.testing import ModelError, System, call, running
+from everturn.testing import ModelError, System, call
 from everturn.testing.model import Answer
+from tests.integration.examples.playing import ROOT, Check, examples_in, play, unmentioned
 
-EXAMPLES = Path(__file__).parents[3] / "examples" / "hooks"
-DOCS = Path(__file__).parents[3] / "docs" / "hooks.md"
+EXAMPLES = ROOT / "examples" / "hooks"
+DOCS = ROOT / "docs" / "hooks.md"
 
 
 async def configure_session(system: System, example: ModuleType) -> None:
@@ -109,7 +107,6 @@ async def added(system: System, example: ModuleType) -> None:
     assert allowed.info.tool_calls[0].output == "deleted a.txt"
 
 
-Check = Callable[[System, ModuleType], Awaitable[None]]
 REFUNDS: list[Answer] = [
     [
         call("refund", order_id="a1", amount=100),
@@ -135,29 +132,12 @@ CASES: list[tuple[Check, list[Answer]]] = [
 ]
 
 
-def loaded(name: str) -> ModuleType:
-    spec = importlib.util.spec_from_file_location(f"example_{name}", EXAMPLES / f"{name}.py")
-    assert spec is not None
-    assert spec.loader is not None
-    module = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(module)
-    return module
-
-
 @pytest.mark.parametrize(("check", "script"), CASES, ids=[check.__name__ for check, _ in CASES])
 async def test_the_example_does_what_it_says(client: Client, check: Check, script: list[Answer]) -> None:
-    example = loaded(check.__name__)
-    (agent,) = [
-        value
-        for value in vars(example).values()
-        if isinstance(value, type) and issubclass(value, Agent) and value is not Agent
-    ]
-    async with running(agent(), model=script, client=client) as system:
-        await check(system, example)
+    await play(client, EXAMPLES, check, script)
 
 
 def test_every_point_has_an_example_and_every_example_a_test_and_a_place_in_the_page() -> None:
-    names = {path.stem for path in EXAMPLES.glob("*.py")}
+    names = examples_in(EXAMPLES)
     assert names == {*HOOK_POINTS, "configure_session", "added"} == {check.__name__ for check, _ in CASES}
-    page = DOCS.read_text()
-    assert [name for name in names if f"examples/hooks/{name}.py" not in page] == []
+    assert unmentioned(EXAMPLES, DOCS) == []

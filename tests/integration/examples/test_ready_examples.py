@@ -2,21 +2,18 @@
 
 from __future__ import annotations
 
-import importlib.util
 import logging
-from collections.abc import Awaitable, Callable
-from pathlib import Path
 from types import ModuleType
 from typing import Any
 
 import pytest
 from temporalio.client import Client
 
-from everturn import Agent, Principal
-from everturn.testing import ModelError, System, call, running
+from everturn import Principal
+from everturn.testing import ModelError, System, call
 from everturn.testing.model import Answer
+from tests.integration.examples.playing import ROOT, Check, examples_in, play, unmentioned
 
-ROOT = Path(__file__).parents[3]
 EXAMPLES = ROOT / "examples" / "ready"
 DOCS = ROOT / "docs" / "ready-hooks.md"
 
@@ -89,7 +86,6 @@ async def client_tools(system: System, example: ModuleType) -> None:
     assert made.output == {"shown": "Paris"}
 
 
-Check = Callable[[System, ModuleType], Awaitable[None]]
 CARD = "4111 1111 1111 1111"
 CASES: list[tuple[Check, list[Answer]]] = [
     (approve, [call("send_money", to="Ada", amount=20), "Sent."]),
@@ -103,29 +99,12 @@ CASES: list[tuple[Check, list[Answer]]] = [
 ]
 
 
-def loaded(name: str) -> ModuleType:
-    spec = importlib.util.spec_from_file_location(f"example_ready_{name}", EXAMPLES / f"{name}.py")
-    assert spec is not None
-    assert spec.loader is not None
-    module = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(module)
-    return module
-
-
 @pytest.mark.parametrize(("check", "script"), CASES, ids=[check.__name__ for check, _ in CASES])
 async def test_the_example_does_what_it_says(client: Client, check: Check, script: list[Answer]) -> None:
-    example = loaded(check.__name__)
-    (agent,) = [
-        value
-        for value in vars(example).values()
-        if isinstance(value, type) and issubclass(value, Agent) and value is not Agent
-    ]
-    async with running(agent(), model=script, client=client) as system:
-        await check(system, example)
+    await play(client, EXAMPLES, check, script)
 
 
 def test_every_example_has_a_test_and_a_place_in_the_page() -> None:
-    names = {path.stem for path in EXAMPLES.glob("*.py")}
+    names = examples_in(EXAMPLES)
     assert names == {check.__name__ for check, _ in CASES}
-    page = DOCS.read_text()
-    assert [name for name in names if f"examples/ready/{name}.py" not in page] == []
+    assert unmentioned(EXAMPLES, DOCS) == []
