@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import time
 from collections.abc import Sequence
 from dataclasses import replace
@@ -60,16 +61,7 @@ class ModelStepActivities(Activities):
         return await self._begun(given, agent)
 
     async def _begun(self, given: StepInput, agent: RegisteredAgent) -> StepDone:
-        info = activity.info()
-        opening = await self._store.open_step(
-            given.request_id,
-            given.step,
-            activity=f"{info.workflow_run_id}/{info.activity_id}",
-            try_=info.attempt,
-        )
-        if opening.superseded:
-            raise _superseded()
-        material = await self._store.load_prompt(given.request_id)
+        opening, material = await self._opened(given)
         try:
             settings = step_settings(agent, material.turn.config, given.step, opening.fallback, opening.chosen)
             if opening.stored is not None:
@@ -88,6 +80,25 @@ class ModelStepActivities(Activities):
             raise await after_failure(self._services, agent, given, opening, material, settings, failure) from failure
         except Fenced:
             raise _superseded() from None
+
+    async def _opened(self, given: StepInput) -> tuple[Opening, PromptMaterial]:
+        """The step's opening, and what it is asked with: read meanwhile, since the workflow schedules a step only when
+        all of that is stored."""
+        info = activity.info()
+        loading = asyncio.ensure_future(self._store.load_prompt(given.request_id))
+        try:
+            opening = await self._store.open_step(
+                given.request_id,
+                given.step,
+                activity=f"{info.workflow_run_id}/{info.activity_id}",
+                try_=info.attempt,
+            )
+            if opening.superseded:
+                raise _superseded()
+            return opening, await loading
+        finally:
+            loading.cancel()
+            await asyncio.gather(loading, return_exceptions=True)
 
     async def _attempt(
         self,

@@ -6,7 +6,7 @@ import asyncio
 from collections.abc import AsyncGenerator, AsyncIterator
 from contextlib import aclosing
 from dataclasses import replace
-from typing import Final, cast
+from typing import Final
 
 from everturn.activities.payloads import TurnOutcome
 from everturn.chunks import ABORT, ERROR, JOINED, Chunk
@@ -51,14 +51,12 @@ class Follower:
         return result if head is None or head.answered_by is None else await self._own_result(head.answered_by)
 
     async def _own_chunks(self, request_id: str, after: int) -> AsyncGenerator[Chunk, None]:
-        source = cast(AsyncGenerator[Chunk, None], self._store.tail(request_id, after))
-        try:
-            while (chunk := await self._next(source, request_id)) is not None:
-                yield chunk
-                if chunk.is_end:
-                    return
-        finally:
-            await source.aclose()
+        async with aclosing(self._store.tail_batches(request_id, after)) as source:
+            while chunks := await self._next(source, request_id):
+                for chunk in chunks:
+                    yield chunk
+                    if chunk.is_end:
+                        return
 
     async def _own_result(self, request_id: str) -> TurnResult:
         await self._check_exists(request_id)
@@ -89,8 +87,8 @@ class Follower:
             await self._temporal.settle(self._store, request_id, found)
         return None
 
-    async def _next(self, source: AsyncIterator[Chunk], request_id: str) -> Chunk | None:
-        """The next chunk, None after the end."""
+    async def _next(self, source: AsyncIterator[list[Chunk]], request_id: str) -> list[Chunk]:
+        """The next chunks, none after the end."""
         pending = asyncio.ensure_future(_advance(source))
         try:
             while True:
@@ -99,7 +97,7 @@ class Follower:
                     return pending.result()
                 outcome = await self.settle_if_lost(request_id)
                 if outcome is not None:
-                    return self._end_of_unrecorded(outcome)
+                    return [self._end_of_unrecorded(outcome)]
         finally:
             if not pending.done():
                 pending.cancel()
@@ -132,11 +130,8 @@ def _joined(chunk: Chunk) -> str | None:
     return by
 
 
-async def _advance(source: AsyncIterator[Chunk]) -> Chunk | None:
-    try:
-        return await anext(source)
-    except StopAsyncIteration:
-        return None
+async def _advance(source: AsyncIterator[list[Chunk]]) -> list[Chunk]:
+    return await anext(source, [])
 
 
 def _result(ended: Ended) -> TurnResult:

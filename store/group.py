@@ -8,8 +8,7 @@ import logging
 import threading
 from collections.abc import Callable, Iterable
 from datetime import datetime
-from functools import partial
-from typing import Final
+from typing import Final, Literal
 
 from sqlalchemy import Connection
 
@@ -40,16 +39,20 @@ class GroupWrite:
 
 
 SOONEST: Final = 0.01
-"""Seconds that events wait for others at least, unless they are urgent."""
+"""Seconds between two groups at least, unless events are urgent."""
 REST: Final = 5
 """A busy store is left alone for so many times as long as the last group took."""
 
+Haste = Literal["now", "soon", "later"]
+"""now: at once. soon: as soon as the store has rested. later: shows nothing by itself, so others may come first."""
+
 
 class GroupCommit:
-    """The one flusher of a store, and at once for urgent events.
+    """The one flusher of a store.
 
-    Events wait for each other: 10 ms where groups are written fast, up to `interval` seconds where there is much to
-    write, so that one stream is shown without delay and a hundred share their commits.
+    Between two groups the store rests: 10 ms where groups are written fast, up to `interval` seconds where there is
+    much to write. So the tokens of one slow stream are each written as they come, and a hundred streams share their
+    commits.
     """
 
     def __init__(self, transactions: Transactions, interval: float, committed: Callable[[Iterable[str]], None]) -> None:
@@ -57,26 +60,31 @@ class GroupCommit:
         self._transactions = transactions
         self._interval = interval
         self._pause = min(SOONEST, interval)
+        self._rested = 0.0  # from then on, by the loop's clock
         self._committed = committed
         self._loop = asyncio.get_running_loop()
         self._thread = threading.get_ident()
         self._lock = threading.Lock()
-        self._waiting: dict[StreamWriter, None] = {}
-        self._filled, self._urgent = asyncio.Event(), asyncio.Event()
+        self._waiting: dict[StreamWriter, Haste] = {}
+        self._filled, self._shown, self._urgent = asyncio.Event(), asyncio.Event(), asyncio.Event()
         self._round: asyncio.Future[None] = self._loop.create_future()
         self._closed = False
         self._task = self._loop.create_task(self._run(), name="everturn-store-flush")
 
-    def wake(self, writer: StreamWriter, *, urgent: bool) -> None:
+    def wake(self, writer: StreamWriter, haste: Haste) -> None:
         """Notes that `writer` has events; from any thread."""
         with self._lock:
-            known = writer in self._waiting
-            self._waiting[writer] = None
+            known = self._waiting.get(writer) == haste
+            self._waiting[writer] = haste
             closed = self._closed
         if closed:
             writer.lost(StoreUnavailable(self.store, "it was closed", "open it again"))
-        elif urgent or not known:
-            self._signal(urgent=urgent)
+        elif known:
+            return
+        elif threading.get_ident() == self._thread:
+            self._set(haste)
+        else:
+            self._loop.call_soon_threadsafe(self._set, haste)
 
     def round_done(self) -> asyncio.Future[None]:
         """Is done when the round that is under way, or else the next one, has ended."""
@@ -86,31 +94,29 @@ class GroupCommit:
         """Writes what waits, then stops."""
         with self._lock:
             self._closed = True
-        self._set(urgent=True)
+        self._set("now")
         await self._task
 
-    def _signal(self, *, urgent: bool) -> None:
-        if threading.get_ident() == self._thread:
-            self._set(urgent=urgent)
-        else:
-            self._loop.call_soon_threadsafe(partial(self._set, urgent=urgent))
-
-    def _set(self, *, urgent: bool) -> None:
+    def _set(self, haste: Haste) -> None:
         self._filled.set()
-        if urgent:
+        if haste != "later":
+            self._shown.set()
+        if haste == "now":
             self._urgent.set()
 
     async def _run(self) -> None:
         while not self._closed:
             await self._filled.wait()
-            with contextlib.suppress(TimeoutError):
-                async with asyncio.timeout(self._pause):
-                    await self._urgent.wait()
-            self._filled.clear()
-            self._urgent.clear()
+            if not self._shown.is_set():
+                await _set_within(self._shown, self._pause)
+            await _set_within(self._urgent, self._rested - self._loop.time())
+            for event in (self._filled, self._shown, self._urgent):
+                event.clear()
             begun = self._loop.time()
             await self._flush()
-            self._pause = min(self._interval, max(SOONEST, REST * (self._loop.time() - begun)))
+            ended = self._loop.time()
+            self._pause = min(self._interval, max(SOONEST, REST * (ended - begun)))
+            self._rested = ended + self._pause
 
     async def _flush(self) -> None:
         with self._lock:
@@ -139,3 +145,12 @@ class GroupCommit:
         for (writer, _), ok in zip(taken, accepted, strict=True):
             writer.written(ok)
         self._committed({writer.request_id for writer, _ in taken})
+
+
+async def _set_within(event: asyncio.Event, seconds: float) -> None:
+    """Waits for the event, at most so long."""
+    if seconds <= 0 or event.is_set():
+        return
+    with contextlib.suppress(TimeoutError):
+        async with asyncio.timeout(seconds):
+            await event.wait()

@@ -16,6 +16,7 @@ from sqlalchemy import Engine, exc
 from everturn.chunks import Chunk
 from everturn.errors import EverturnError, StoreUnavailable
 from everturn.store.address import Address
+from everturn.store.bell import Bell
 from everturn.store.faults import is_transient, reason_of
 from everturn.store.tailing import WINDOW, news, over
 from everturn.store.transactions import PATIENCE
@@ -103,12 +104,15 @@ class Hub:
         self._subscriptions: dict[int, Subscription] = {}
         self._turns = Counter[str]()
         self._changed: set[str] | None = None  # None: any turn may have changed
-        self._lock = threading.Condition()
+        self._lock = threading.Lock()
+        self._bell = Bell()
         self._woken = False
         self._closed = False
         self._failing_since: float | None = None
         self._thread: threading.Thread | None = None
-        self._watch: Watch = SqliteWatch(engine) if address.is_sqlite else PostgresWatch(engine, self._heard)
+        self._watch: Watch = (
+            PostgresWatch(engine, self._heard) if address.path is None else SqliteWatch(engine, address.path)
+        )
 
     def subscribe(self, request_id: str, after: int = 0, *, ends_only: bool = False) -> Subscription:
         """Starts to read for a tail or a wait."""
@@ -143,11 +147,12 @@ class Hub:
         """Ends the thread; tails that are still open fail."""
         with self._lock:
             self._closed = True
-            self._lock.notify_all()
+        self._bell.ring()
         if self._thread is not None:
             self._thread.join()
         self._fail_all(StoreUnavailable(self._address.safe, "it was closed", "open it again"))
         self._watch.close()
+        self._bell.close()
 
     def _heard(self, request_id: str | None) -> None:
         """From the listener: a turn has news; None: some may have."""
@@ -163,7 +168,7 @@ class Hub:
         elif self._changed is not None:
             self._changed |= request_ids
         self._woken = True
-        self._lock.notify_all()
+        self._bell.ring()
 
     def _run(self) -> None:
         while self._wait():
@@ -178,12 +183,23 @@ class Hub:
 
     def _wait(self) -> bool:
         """Waits for the next look; False when the hub is closed."""
-        with self._lock:
-            if not self._subscriptions and not self._closed:
-                self._lock.wait()
-            pause = self._watch.interval if self._failing_since is None else _RETRY_DELAY
-            self._lock.wait_for(lambda: self._closed or (self._woken and self._failing_since is None), timeout=pause)
+        while not (self._subscriptions or self._closed):
+            self._bell.wait(None)
+        if self._failing_since is not None:
+            self._sleep(_RETRY_DELAY)
             return not self._closed
+        self._sleep(self._watch.rest)
+        until = time.monotonic() + self._watch.interval
+        while not (self._woken or self._closed) and (left := until - time.monotonic()) > 0:
+            if self._bell.wait(left, self._watch.descriptor):
+                break
+        return not self._closed
+
+    def _sleep(self, seconds: float) -> None:
+        """Nothing but the end of the hub ends this sleep."""
+        until = time.monotonic() + seconds
+        while not self._closed and (left := until - time.monotonic()) > 0:
+            self._bell.wait(left)
 
     def _look(self) -> None:
         with self._lock:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator, Callable, Sequence
+from collections.abc import AsyncGenerator, Callable, Sequence
 from datetime import datetime
 from functools import partial
 from typing import Final, Self, TypeVar
@@ -54,7 +54,7 @@ from everturn.store.records import (
     TurnFacts,
     TurnHead,
 )
-from everturn.store.tail import follow, until_over
+from everturn.store.tail import follow, one_by_one, until_over
 from everturn.store.transactions import Transactions
 from everturn.store.writer import StreamWriter
 from everturn.turns import JsonDict, PendingCall, TurnError, TurnInfo, TurnSummary, UsageScope, UsageSum
@@ -298,8 +298,12 @@ class Store:
         """A writer for one attempt of a step, or (attempt=None: never fenced by attempts) for a tool."""
         return StreamWriter(self._group, request_id, step, attempt)
 
-    def tail(self, request_id: str, after: int = 0) -> AsyncIterator[Chunk]:
+    def tail(self, request_id: str, after: int = 0) -> AsyncGenerator[Chunk]:
         """The chunks after number `after`, in order, until the end chunk; waits for a turn that is not there yet."""
+        return one_by_one(self.tail_batches(request_id, after))
+
+    def tail_batches(self, request_id: str, after: int = 0) -> AsyncGenerator[list[Chunk]]:
+        """As `tail`: those that were read at once come together."""
         return follow(self._hub, self._transactions, request_id, after)
 
     async def wait_end(self, request_id: str) -> Ended:

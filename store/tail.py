@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import contextlib
-from collections.abc import AsyncIterator
+from collections.abc import AsyncGenerator
 from functools import partial
 from typing import Final
 
@@ -23,28 +23,40 @@ _CHECK: Final = 10.0
 """Seconds without news after which a reader looks for itself: the turn's events may have been pruned meanwhile."""
 
 
-async def follow(hub: Hub, transactions: Transactions, request_id: str, after: int) -> AsyncIterator[Chunk]:
-    """The chunks after number `after`, until the end chunk. Raises BadInput for an `after` that cannot be."""
+async def follow(hub: Hub, transactions: Transactions, request_id: str, after: int) -> AsyncGenerator[list[Chunk]]:
+    """The chunks after number `after`, as they come, until the end chunk. Raises BadInput for an `after` that cannot
+    be."""
     if after < 0:
         raise BadInput(f"after must be 0 or the number of a chunk, not {after}")
     told = await transactions.read(partial(remainder, request_id=request_id, after=after))
     if told is not None:
-        for chunk in told:
-            yield chunk
+        yield told
         return
     subscription = hub.subscribe(request_id, after)
     seen, over = after, False
     try:
         while not over:
-            for chunk in await _next(hub, transactions, subscription, seen):
-                seen, over = chunk.seq, chunk.is_end
-                yield chunk
+            chunks = await _next(hub, transactions, subscription, seen)
+            if chunks:
+                seen, over = chunks[-1].seq, chunks[-1].is_end
+                yield chunks
     finally:
         hub.unsubscribe(subscription)
 
 
+async def one_by_one(batches: AsyncGenerator[list[Chunk]]) -> AsyncGenerator[Chunk]:
+    """The same chunks, each by itself."""
+    async with contextlib.aclosing(batches):
+        async for chunks in batches:
+            for chunk in chunks:
+                yield chunk
+
+
 async def until_over(hub: Hub, transactions: Transactions, request_id: str) -> Ended:
     """How the turn ended, once it has."""
+    already = await transactions.read(partial(ended, request_id=request_id))
+    if already is not None:  # most ask when they have read the stream to its end
+        return already
     subscription = hub.subscribe(request_id, ends_only=True)
     try:
         while True:

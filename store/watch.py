@@ -6,15 +6,19 @@ import sqlite3
 import threading
 import time
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any, Final, Protocol, cast
 
 import psycopg
 from sqlalchemy import Engine, exc
 
 from everturn.store.events import CHANNEL
+from everturn.store.inotify import FileChanges
 
 FAST: Final = 0.005
 SLOW: Final = 0.05
+REST: Final = 0.002
+"""Seconds that SQLite is left alone after a look, however many commits come: they are shown together."""
 SAFETY: Final = 1.0
 """Seconds between looks on PostgreSQL when no notification comes: covers one that was lost."""
 _GROWTH: Final = 1.5
@@ -28,6 +32,13 @@ class Watch(Protocol):
 
     interval: float
     """Seconds until the next look."""
+    rest: float
+    """Seconds after a look in which there is no other."""
+
+    @property
+    def descriptor(self) -> int | None:
+        """Is readable when it is time for the next look, if the system can tell."""
+        ...
 
     def start(self) -> None: ...
 
@@ -39,18 +50,31 @@ class Watch(Protocol):
 
 
 class SqliteWatch:
-    """Asks SQLite for `data_version`, a number that changes with every commit of any process; costs microseconds."""
+    """Asks SQLite for `data_version`, a number that changes with every commit of any process; costs microseconds.
 
-    def __init__(self, engine: Engine) -> None:
+    It asks when the kernel tells of a write to the log of commits, and from time to time: not every system tells, and
+    not of every file system.
+    """
+
+    def __init__(self, engine: Engine, path: Path) -> None:
         self.interval = FAST
+        self.rest = REST
         self._engine = engine
+        self._log_path = path.with_name(f"{path.name}-wal")
+        self._log: FileChanges | None = None
         self._connection: Any = None
         self._version = -1
+
+    @property
+    def descriptor(self) -> int | None:
+        return self._log.descriptor if self._log else None
 
     def start(self) -> None:
         """Nothing to start: the connection is opened by the first look."""
 
     def look(self, *, woken: bool) -> bool:
+        if self._log is not None:
+            self._log.forget()
         try:
             version = self._data_version()
         except sqlite3.Error as error:
@@ -65,17 +89,25 @@ class SqliteWatch:
         connection, self._connection = self._connection, None
         if connection is not None:
             connection.close()
+        self._version = -1
+        log, self._log = self._log, None
+        if log is not None:
+            log.close()
 
     def _data_version(self) -> int:
-        if self._connection is None:
+        is_new = self._connection is None
+        if is_new:
             # The number is relative to its connection, and only true outside of transactions.
             self._connection = self._engine.raw_connection()
         cursor = self._connection.cursor()
         try:
             cursor.execute("PRAGMA data_version")
-            return int(cursor.fetchone()[0])
+            version = int(cursor.fetchone()[0])
         finally:
             cursor.close()
+        if is_new:
+            self._log = FileChanges.of(self._log_path)  # is there, and stays, while a connection is open
+        return version
 
 
 class PostgresWatch:
@@ -83,6 +115,8 @@ class PostgresWatch:
 
     def __init__(self, engine: Engine, heard: Callable[[str | None], None]) -> None:
         self.interval = SAFETY
+        self.rest = 0.0
+        self.descriptor = None
         self._engine = engine
         self._heard = heard
         self._stop = threading.Event()

@@ -12,7 +12,7 @@ from everturn.store.encoding import encode
 from everturn.store.events import PreparedBatch, PreparedEvent, prepare
 
 if TYPE_CHECKING:
-    from everturn.store.group import GroupCommit
+    from everturn.store.group import GroupCommit, Haste
 
 MAX_PENDING: Final = 16 * 1024 * 1024
 """Characters that may wait for a slow store; more than any reply, so only a store that is down gets there."""
@@ -71,14 +71,14 @@ class StreamWriter:
             if self._size > MAX_PENDING:
                 self._fail(StoreUnavailable(self._group.store, f"it is too slow: {self._size:,} characters wait"))
                 return
-            urgent = self._is_urgent(event.type)
-        self._group.wake(self, urgent=urgent)
+            haste = self._haste(event.type)
+        self._group.wake(self, haste)
 
     async def drain(self) -> bool:
         """Waits until everything put so far is stored; False if the writer is fenced. Raises StoreUnavailable."""
         while self._is_busy():
             done = self._group.round_done()
-            self._group.wake(self, urgent=True)
+            self._group.wake(self, "now")
             if self._error is not None:
                 break
             await done
@@ -146,13 +146,14 @@ class StreamWriter:
         self._size += _EVENT_COST
         self._pending.append(piece)
 
-    def _is_urgent(self, kind: str) -> bool:
-        """A reader should see the first content, and every tool event, at once."""
+    def _haste(self, kind: str) -> Haste:
+        """A reader should see the first content, and every tool event, at once; where a block begins or ends shows
+        nothing."""
         if kind not in _DELTAS:
-            return kind.startswith(("tool-", "data-"))
+            return "now" if kind.startswith(("tool-", "data-")) else "later"
         first = not self._seen_content
         self._seen_content = True
-        return first
+        return "now" if first else "soon"
 
 
 def _delta_of(event: Event) -> _Delta | None:

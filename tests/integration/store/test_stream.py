@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import asyncio
+import sys
+from contextlib import aclosing
 
 import pytest
 
@@ -186,6 +188,26 @@ async def test_many_readers_of_one_turn_see_the_same(store: Store) -> None:
     await end(store)
     found = await asyncio.gather(*tails)
     assert all(one == found[0] for one in found)
+
+
+@pytest.mark.parametrize("store_url", ["sqlite"], indirect=True)
+async def test_on_linux_the_kernel_tells_a_sqlite_tail_of_other_processes_commits(
+    store_url: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    if sys.platform == "linux":
+        for pause in ("FAST", "SLOW"):  # between two looks of its own: by these it would never come to the end
+            monkeypatch.setattr(f"everturn.store.watch.{pause}", 3600.0)
+    writing, reading = await Store.open(store_url), await Store.open(store_url)
+    await opened(writing)
+    async with asyncio.timeout(LIMIT), aclosing(reading.tail("r0")) as tail:
+        assert (await anext(tail)).type == "start"
+        for number in range(5):
+            await writing.append(EventBatch("r0", [delta(f"{number}")], 0, 1))
+            assert (await anext(tail)).data["delta"] == str(number)
+        await end(writing)
+        assert (await anext(tail)).is_end
+    for store in (reading, writing):
+        await store.close()
 
 
 async def test_a_slow_reader_gets_everything_with_bounded_memory(store: Store) -> None:
