@@ -82,6 +82,13 @@ def is_loaded() -> bool:
     return spec is not None and not getattr(spec, "_initializing", False)
 
 
+def has_listeners() -> bool:
+    """Whether anybody wants to be told of finished calls: a callback, litellm's cache, or its own budget."""
+    litellm: Any = load_litellm()
+    told = (litellm.callbacks, litellm.success_callback, litellm._async_success_callback)
+    return any(told) or litellm.cache is not None or bool(litellm.max_budget)
+
+
 def use_clients(user: object) -> None:
     """Notes that `user` sends requests through litellm's shared clients."""
     _users.add(user)
