@@ -5,7 +5,7 @@ from __future__ import annotations
 from datetime import datetime
 from typing import Final
 
-from sqlalchemy import Connection, bindparam, delete, insert, select, update
+from sqlalchemy import Connection, and_, bindparam, delete, select, update
 
 from everturn.chunks import (
     ABORT,
@@ -29,6 +29,7 @@ from everturn.store.locks import lock_thread, lock_turn, thread_of, update_threa
 from everturn.store.queue import first_of
 from everturn.store.records import SETTLED_CALLS, Ended, Ending, StepRecord
 from everturn.store.rows import ENDED, MESSAGE, ended_of, error_values, message_of, usage_of
+from everturn.store.starting import INSERT_MESSAGES
 from everturn.store.steps import stored_steps
 from everturn.store.tables import drafts, messages, stream_events, tool_calls, turns
 from everturn.turns import TERMINAL, JsonDict, Usage
@@ -41,7 +42,9 @@ _STATUS: Final = select(turns.c.status).where(_MINE)
 _ENDED: Final = select(*ENDED).where(_MINE)
 _MESSAGE: Final = select(*MESSAGE).where(messages.c.message_id == bindparam("message"))
 _DELETE_DRAFT: Final = delete(drafts).where(drafts.c.request_id == bindparam("turn"))
-_IS_OPEN: Final = (tool_calls.c.request_id == bindparam("turn")) & tool_calls.c.state.not_in(sorted(SETTLED_CALLS))
+_IS_OPEN: Final = and_(
+    tool_calls.c.request_id == bindparam("turn"), *(tool_calls.c.state != state for state in sorted(SETTLED_CALLS))
+)
 _OPEN_CALLS: Final = (
     select(tool_calls.c.tool_call_id, tool_calls.c.step)
     .where(_IS_OPEN)
@@ -185,7 +188,7 @@ def _save_message(
         "hidden": ending.status == "blocked",
         "created_at": ended_at,
     }
-    connection.execute(insert(messages), message)
+    connection.execute(INSERT_MESSAGES, message)
     update_thread(connection, turn.thread_id, last_position=message["position"])
     return message_id, 0
 

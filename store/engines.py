@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any, Final
 
-from sqlalchemy import Connection, Engine, create_engine, event
+from sqlalchemy import Engine, create_engine, event
 from sqlalchemy.engine.interfaces import DBAPIConnection
 from sqlalchemy.pool import ConnectionPoolEntry
 
@@ -24,7 +24,7 @@ _SPARE: Final = 3  # connections for the tail and for opening, beside the thread
 
 
 def sqlite_engine(address: Address, *, write: bool, timeout: float, readers: int = READERS) -> Engine:
-    """An engine whose transactions take the write lock at once (write), or cannot write at all."""
+    """An engine for SqliteConnections; without `write` they cannot write. Nothing is begun by itself."""
     engine = create_engine(
         address.url,
         json_serializer=dump,
@@ -35,15 +35,10 @@ def sqlite_engine(address: Address, *, write: bool, timeout: float, readers: int
         pool_timeout=timeout,
         connect_args={"timeout": BUSY_MS / 1000, "check_same_thread": False},
     )
-    begin = "BEGIN IMMEDIATE" if write else "BEGIN"
 
     @event.listens_for(engine, "connect")
     def prepare(connection: DBAPIConnection, _: ConnectionPoolEntry) -> None:  # pyright: ignore[reportUnusedFunction]
         _prepare_sqlite(connection, write=write)
-
-    @event.listens_for(engine, "begin")
-    def start(connection: Connection) -> None:  # pyright: ignore[reportUnusedFunction]
-        connection.exec_driver_sql(begin)
 
     return engine
 

@@ -23,12 +23,11 @@ CHANNEL: Final = "everturn_events"
 _NOTIFY: Final = text(f"SELECT pg_notify('{CHANNEL}', id) FROM unnest(CAST(:ids AS text[])) AS id")  # noqa: S608
 _INSERT: Final = insert(stream_events)
 # Locked in the order of their ids: two groups of writers can then not block each other.
-_LOCK_HEADS: Final = (
-    select(turns.c.request_id, turns.c.status, turns.c.last_seq, turns.c.current_step, turns.c.current_attempt)
-    .where(turns.c.request_id.in_(bindparam("ids", expanding=True)))
-    .order_by(turns.c.request_id)
-    .with_for_update(key_share=True)
-)
+_HEADS: Final = select(
+    turns.c.request_id, turns.c.status, turns.c.last_seq, turns.c.current_step, turns.c.current_attempt
+).with_for_update(key_share=True)
+_LOCK_HEADS: Final = _HEADS.where(turns.c.request_id.in_(bindparam("ids", expanding=True))).order_by(turns.c.request_id)
+_LOCK_HEAD: Final = _HEADS.where(turns.c.request_id == bindparam("turn"))
 _MOVE: Final = update(turns).where(turns.c.request_id == bindparam("turn")).values(last_seq=bindparam("seq"))
 
 
@@ -141,6 +140,8 @@ def _event_row(
 
 
 def _lock_heads(connection: Connection, ids: Sequence[str]) -> Sequence[AnyRow]:
+    if len(ids) == 1:
+        return connection.execute(_LOCK_HEAD, {"turn": ids[0]}).all()
     return connection.execute(_LOCK_HEADS, {"ids": ids}).all()
 
 

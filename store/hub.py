@@ -99,7 +99,7 @@ class Hub:
     """Serves every tail and every wait of a store in this process; its thread starts with the first of them."""
 
     def __init__(self, address: Address, engine: Engine) -> None:
-        self._address, self._engine = address, engine
+        self._address = address
         self._keys = itertools.count(1)
         self._subscriptions: dict[int, Subscription] = {}
         self._turns = Counter[str]()
@@ -223,7 +223,7 @@ class Hub:
     def _read(self, chosen: dict[int, Subscription]) -> None:
         tails = {key: (s.request_id, s.position) for key, s in chosen.items() if not s.ends_only and s.has_room()}
         waiters = [s for s in chosen.values() if s.ends_only]
-        with self._engine.connect() as connection:
+        with self._watch.reading() as connection:
             found = news(connection, tails) if tails else {}
             ended = over(connection, {s.request_id for s in waiters}) if waiters else set[str]()
         _deliver(

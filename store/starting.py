@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from datetime import datetime
+from typing import Final
 
 from sqlalchemy import Connection, delete, insert, select
 
@@ -18,6 +19,8 @@ from everturn.store.locks import update_thread
 from everturn.store.records import Admission, Admitted
 from everturn.store.tables import drafts, messages
 from everturn.turns import JsonDict
+
+INSERT_MESSAGES: Final = insert(messages)
 
 
 def run(
@@ -97,7 +100,7 @@ def _insert_user_messages(
     common = {"thread_id": thread_id, "role": "user", "hidden": False, "created_at": asked_at}
     rows = [{**message, **common, "position": last_position + number} for number, message in enumerate(said, 1)]
     if rows:
-        connection.execute(insert(messages), rows)
+        connection.execute(INSERT_MESSAGES, rows)
     return last_position + len(rows)
 
 

@@ -13,6 +13,7 @@ from everturn.errors import BadInput
 from everturn.ids import new_request_id
 from everturn.store.columns import AnyRow, now
 from everturn.store.damage import check_parts
+from everturn.store.encoding import clean_text
 from everturn.store.events import EventLog, PreparedEvent
 from everturn.store.locks import lock_turn
 from everturn.store.records import SETTLED_CALLS, Opening, StepRecord, ToolCall
@@ -36,6 +37,10 @@ _CALLS: Final = (
 _CALLS_OF_STEP: Final = _CALLS.where(tool_calls.c.step == bindparam("step"))
 _STEPS: Final = select(*STEP).where(steps.c.request_id == bindparam("turn")).order_by(steps.c.step)
 _STEP: Final = _STEPS.where(steps.c.step == bindparam("step"))
+_CALL_IDS: Final = select(tool_calls.c.tool_call_id).where(tool_calls.c.request_id == bindparam("turn"))
+_INSERT_STEP: Final = insert(steps)
+_INSERT_CALLS: Final = insert(tool_calls)
+_INSERT_ATTEMPT: Final = insert(step_attempts)
 _ATTEMPTS: Final = (
     select(
         step_attempts.c.attempt,
@@ -109,9 +114,9 @@ def commit_step(
         return False
     _check_call_ids(connection, turn, record)
     written_at = now()
-    connection.execute(insert(steps), step_values(record, written_at))
+    connection.execute(_INSERT_STEP, step_values(record, written_at))
     if record.calls:
-        connection.execute(insert(tool_calls), [_new_call(record, call, written_at) for call in record.calls])
+        connection.execute(_INSERT_CALLS, [_new_call(record, call, written_at) for call in record.calls])
     log = EventLog(record.request_id, turn.last_seq)
     log.add_prepared(streamed, step=record.step, attempt=record.attempt)
     log.add(*events, step=record.step, attempt=record.attempt)
@@ -179,7 +184,7 @@ def _insert_attempt(connection: Connection, turn: AnyRow, step: int, attempt: in
         "opened_at": now(),
         "gave_up": False,
     }
-    connection.execute(insert(step_attempts), {**opened, "activity": activity, "activity_try": try_})
+    connection.execute(_INSERT_ATTEMPT, {**opened, "activity": activity, "activity_try": try_})
     log = EventLog(turn.request_id, turn.last_seq)
     # Each opening voids the one before it, so only that one can have left text that readers still show.
     if attempt > 1 and _wrote_content(connection, turn.request_id, step, attempt - 1):
@@ -198,14 +203,11 @@ def _wrote_content(connection: Connection, request_id: str, step: int, attempt: 
 
 
 def _check_call_ids(connection: Connection, turn: AnyRow, record: StepRecord) -> None:
-    ids = [call.tool_call_id for call in record.calls]
+    ids = [clean_text(call.tool_call_id) for call in record.calls]  # as they are stored
     if not ids:
         return
-    taken = None
-    if turn.steps:
-        of_turn = (tool_calls.c.request_id == record.request_id) & tool_calls.c.tool_call_id.in_(ids)
-        taken = connection.scalars(select(tool_calls.c.tool_call_id).where(of_turn)).first()
-    twice = next((call_id for call_id in ids if ids.count(call_id) > 1), taken)
+    taken = set(connection.scalars(_CALL_IDS, {"turn": record.request_id})) if turn.steps else set[str]()
+    twice = next((call_id for call_id in ids if ids.count(call_id) > 1 or call_id in taken), None)
     if twice is not None:
         raise BadInput(
             f"the tool call id {twice!r} is used twice in turn {record.request_id!r}; "

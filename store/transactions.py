@@ -3,15 +3,18 @@
 from __future__ import annotations
 
 import asyncio
+import threading
 import time
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
+from functools import partial
 from typing import Final, TypeVar
 
 from sqlalchemy import Connection, Engine, exc
 
 from everturn.errors import EverturnError, StoreUnavailable
 from everturn.store.address import Address
+from everturn.store.driver import SqliteConnection
 from everturn.store.engines import PG_THREADS, READERS, postgres_engine, sqlite_engine
 from everturn.store.faults import is_transient, refused, unavailable
 
@@ -36,6 +39,8 @@ class Transactions:
         self.address = address
         self._closed = False
         self._trouble: exc.SQLAlchemyError | None = None  # of the last try, whoever made it
+        self._kept = threading.local()
+        self._connections: list[SqliteConnection] = []
         if address.is_sqlite:
             readers = connections or READERS
             self._write_engine = sqlite_engine(address, write=True, timeout=timeout)
@@ -54,11 +59,11 @@ class Transactions:
 
         `work` must therefore be idempotent. Raises StoreUnavailable after `patience` seconds of trouble.
         """
-        return await self._run(self._writers, self._write_engine, work, patience)
+        return await self._run(self._writers, partial(self._written, work), patience)
 
     async def read(self, work: Callable[[Connection], T], *, patience: float = PATIENCE) -> T:
         """Runs `work`, which only reads; otherwise as `write`."""
-        return await self._run(self._readers, self.read_engine, work, patience)
+        return await self._run(self._readers, partial(self._read, work), patience)
 
     async def close(self) -> None:
         """Lets running transactions end, then closes all connections."""
@@ -69,19 +74,46 @@ class Transactions:
     def _shutdown(self) -> None:
         for pool in (self._writers, self._readers):
             pool.shutdown(wait=True)
+        for connection in self._connections:
+            connection.close()
         for engine in (self.read_engine, self._write_engine):
             engine.dispose()
 
-    async def _run(
-        self, pool: ThreadPoolExecutor, engine: Engine, work: Callable[[Connection], T], patience: float
-    ) -> T:
+    def _written(self, work: Callable[[Connection], T]) -> T:
+        if self.address.is_sqlite:
+            return self._on_sqlite(self._write_engine, "BEGIN IMMEDIATE", work)  # takes the write lock at once
+        with self._write_engine.begin() as connection:
+            return work(connection)
+
+    def _read(self, work: Callable[[Connection], T]) -> T:
+        if self.address.is_sqlite:
+            return self._on_sqlite(self.read_engine, "BEGIN", work)
+        with self.read_engine.begin() as connection:
+            return work(connection)
+
+    def _on_sqlite(self, engine: Engine, begin: str, work: Callable[[Connection], T]) -> T:
+        """On this thread's connection, which is kept until a statement fails on it."""
+        connection: SqliteConnection | None = getattr(self._kept, "connection", None)
+        if connection is None:
+            connection = self._kept.connection = SqliteConnection(engine)
+            self._connections.append(connection)
+        try:
+            with connection.transaction(begin):
+                return work(connection)
+        except exc.DBAPIError:
+            self._kept.connection = None
+            self._connections.remove(connection)
+            connection.close()
+            raise
+
+    async def _run(self, pool: ThreadPoolExecutor, work: Callable[[], T], patience: float) -> T:
         deadline = time.monotonic() + patience
         delay = _FIRST_DELAY
         while True:
             if self._closed:
                 raise StoreUnavailable(self.address.safe, "it was closed", "open it again")
             try:
-                result = await self._in_thread(pool, engine, work, deadline)
+                result = await self._in_thread(pool, work, deadline)
             except exc.SQLAlchemyError as error:
                 if not is_transient(error) or time.monotonic() + delay > deadline:
                     raise self._translated(error) from error
@@ -92,13 +124,11 @@ class Transactions:
             await asyncio.sleep(delay)
             delay = min(delay * 2, _LAST_DELAY)
 
-    async def _in_thread(
-        self, pool: ThreadPoolExecutor, engine: Engine, work: Callable[[Connection], T], deadline: float
-    ) -> T:
+    async def _in_thread(self, pool: ThreadPoolExecutor, work: Callable[[], T], deadline: float) -> T:
         """Raises StoreUnavailable if no thread is free before the deadline; work that has begun is waited for."""
         loop = asyncio.get_running_loop()
         begun = time.monotonic()
-        running = pool.submit(_transaction, engine, work)
+        running = pool.submit(work)
         expired = False
 
         def expire() -> None:
@@ -122,8 +152,3 @@ class Transactions:
         if isinstance(error, exc.StatementError) and isinstance(error.orig, EverturnError):
             return error.orig
         return unavailable(self.address, error) or refused(self.address, error) or error
-
-
-def _transaction(engine: Engine, work: Callable[[Connection], T]) -> T:
-    with engine.begin() as connection:
-        return work(connection)

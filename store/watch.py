@@ -5,13 +5,15 @@ from __future__ import annotations
 import sqlite3
 import threading
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Generator
+from contextlib import AbstractContextManager, contextmanager
 from pathlib import Path
 from typing import Any, Final, Protocol, cast
 
 import psycopg
-from sqlalchemy import Engine, exc
+from sqlalchemy import Connection, Engine, exc
 
+from everturn.store.driver import SqliteConnection
 from everturn.store.events import CHANNEL
 from everturn.store.inotify import FileChanges
 
@@ -46,6 +48,10 @@ class Watch(Protocol):
         """True if there may be news. May raise SQLAlchemyError."""
         ...
 
+    def reading(self) -> AbstractContextManager[Connection]:
+        """A connection to read the news with, for the tail's thread. May raise SQLAlchemyError."""
+        ...
+
     def close(self) -> None: ...
 
 
@@ -62,7 +68,7 @@ class SqliteWatch:
         self._engine = engine
         self._log_path = path.with_name(f"{path.name}-wal")
         self._log: FileChanges | None = None
-        self._connection: Any = None
+        self._connection: SqliteConnection | None = None
         self._version = -1
 
     @property
@@ -85,6 +91,16 @@ class SqliteWatch:
         self.interval = FAST if changed else min(self.interval * _GROWTH, SLOW)
         return changed
 
+    @contextmanager
+    def reading(self) -> Generator[Connection]:
+        connection = self._opened()
+        try:
+            yield connection
+            connection.forget()
+        except exc.SQLAlchemyError:
+            self.close()
+            raise
+
     def close(self) -> None:
         connection, self._connection = self._connection, None
         if connection is not None:
@@ -95,19 +111,15 @@ class SqliteWatch:
             log.close()
 
     def _data_version(self) -> int:
-        is_new = self._connection is None
-        if is_new:
-            # The number is relative to its connection, and only true outside of transactions.
-            self._connection = self._engine.raw_connection()
-        cursor = self._connection.cursor()
-        try:
-            cursor.execute("PRAGMA data_version")
-            version = int(cursor.fetchone()[0])
-        finally:
-            cursor.close()
-        if is_new:
+        # The number is relative to its connection, and only true outside of transactions.
+        return int(self._opened().driver.execute("PRAGMA data_version").fetchone()[0])
+
+    def _opened(self) -> SqliteConnection:
+        if self._connection is None:
+            self._connection = SqliteConnection(self._engine)
+            self._connection.driver.execute("PRAGMA data_version").fetchall()
             self._log = FileChanges.of(self._log_path)  # is there, and stays, while a connection is open
-        return version
+        return self._connection
 
 
 class PostgresWatch:
@@ -128,6 +140,9 @@ class PostgresWatch:
 
     def look(self, *, woken: bool) -> bool:  # noqa: ARG002 - an interval without news is the safety look
         return True
+
+    def reading(self) -> AbstractContextManager[Connection]:
+        return self._engine.connect()
 
     def close(self) -> None:
         self._stop.set()
