@@ -58,7 +58,8 @@ async def closed_at(system: System, number: int) -> float:
 
 async def measure(concurrent: int, cancels: int) -> Cancels:
     """Cancels so many turns, one after the other, while `concurrent` others stream."""
-    async with running_system() as system:
+    room = concurrent + cancels + 1  # else the last turns wait for the first to end
+    async with running_system(EVERTURN_MAX_CONCURRENT_ACTIVITIES=str(room)) as system:
         turns = await asyncio.gather(*(started(system, number) for number in range(concurrent + cancels)))
         asked: list[float] = []
         for turn in turns[:cancels]:

@@ -23,6 +23,7 @@ from everturn.activities.pulse import Pulse, PulseInterceptor
 from everturn.activities.reconciling import ReconcileActivities
 from everturn.activities.services import Services
 from everturn.activities.sizes import SizeInterceptor
+from everturn.activities.takeover import TakeoverInterceptor
 from everturn.activities.tool import ToolActivities
 from everturn.activities.tool_points import ToolPointActivities
 from everturn.activities.turn import TurnActivities
@@ -41,8 +42,8 @@ from everturn.worker.watch import LoopWatch
 
 logger = logging.getLogger("everturn.worker")
 
-HEARTBEAT_THROTTLE: Final = timedelta(seconds=1)
-"""With the SDK's default of 30 s a cancel took 24 s to arrive."""
+HEARTBEAT_THROTTLE: Final = timedelta(seconds=0.5)
+"""Shorter than the time between two beats, so that none is held back. With the SDK's default of 30 s a cancel took 24 s to arrive."""
 STICKY_TIMEOUT: Final = timedelta(seconds=2)
 """How long a turn's next task waits for the worker that has it in its cache before any other worker may take it."""
 PRUNE_EVERY: Final = 600.0
@@ -55,7 +56,7 @@ class EverturnPlugin(SimplePlugin):
     store: a URL, or an open Store (it stays open); default: EVERTURN_STORE, then sqlite:///everturn.db. create_store:
     make or upgrade its tables at start. lanes: how models are reached; default by the settings. Everything else about
     the worker is the caller's, and so are the client's data converter and codecs; only settings that cancelling and
-    recovery depend on are changed where they have the SDK's default: the heartbeat throttle (1 s), the sticky timeout
+    recovery depend on are changed where they have the SDK's default: the heartbeat throttle (0.5 s), the sticky timeout
     (2 s), the graceful shutdown timeout (30 s); and so are the limits of the settings (a tuner of the caller's wins).
     With a build id, from the settings or the caller's own deployment_config, turns are pinned to the build that they
     begin on.
@@ -90,7 +91,7 @@ class EverturnPlugin(SimplePlugin):
             workflows=WORKFLOWS,
             activities=activities_of(self._services, room_of(self._settings)),
             run_context=self._running,
-            interceptors=[PulseInterceptor(self._pulse), SizeInterceptor()],
+            interceptors=[PulseInterceptor(self._pulse), TakeoverInterceptor(), SizeInterceptor()],
         )
 
     @property

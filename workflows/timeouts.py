@@ -10,8 +10,8 @@ from temporalio.common import RetryPolicy
 WORKFLOW_TASK_TIMEOUT: Final = timedelta(seconds=5)
 """How long the server waits for a dead worker's workflow task before another worker gets it."""
 
-HEARTBEAT_TIMEOUT: Final = timedelta(seconds=5)
-"""Model steps and tools beat every second: five missed beats mean that the worker is gone, not slow."""
+HEARTBEAT_TIMEOUT: Final = timedelta(seconds=4)
+"""Model steps and tools beat every 0.7 s: five missed beats mean that the worker is gone, not slow."""
 
 HOPELESS: Final = ("BadInput", "MessageTooLarge", "StoreRefused", "TranscriptDamaged")
 """Types of errors that the same input meets again, however often it is tried."""
