@@ -12,7 +12,8 @@ from temporalio import activity
 from temporalio.worker import ActivityInboundInterceptor, ExecuteActivityInput, Interceptor
 
 HEARTBEAT_EVERY: Final = 0.7
-"""Seconds: so often that a network may be lost for three without a miss. A cancel that comes by way of Temporal arrives with the answer to a heartbeat."""
+"""Seconds: so often that a network may be lost for three without a miss. A cancel that comes by way of Temporal arrives
+with the answer to a heartbeat."""
 
 
 class Pulse:

@@ -16,6 +16,7 @@ import sys
 import time
 from collections.abc import Iterator
 from dataclasses import dataclass, field
+from pathlib import Path
 
 from temporalio.client import WorkflowFailureError
 
@@ -24,6 +25,7 @@ from everturn.hooks.points import CLASSIFY_CHAT_ERROR, HOOK_POINTS, ON_CHAT_ERRO
 from everturn.ids import workflow_id
 from everturn.worker.exit import guarded_exit
 
+AGENTS = Path(__file__).with_name("hooked_agents.py")
 TURN = "[[tools calls=2 sequential=1 tool=lookup finish=text]]"
 FAILING_TURN = "[[status code=400]]"
 OF_FAILING_TURNS = (ON_CHAT_ERROR, CLASSIFY_CHAT_ERROR)
@@ -94,7 +96,7 @@ async def one_pair(system: System, pairs: Pairs, number: int) -> None:
 
 
 async def main(repetitions: int) -> int:
-    async with running_system() as system:
+    async with running_system(agents=AGENTS) as system:
         for pairs in contenders():
             await one_pair(system, pairs, 0)  # what a first turn of its kind costs belongs to no point
         measured = list(contenders())

@@ -43,7 +43,8 @@ from everturn.worker.watch import LoopWatch
 logger = logging.getLogger("everturn.worker")
 
 HEARTBEAT_THROTTLE: Final = timedelta(seconds=0.5)
-"""Shorter than the time between two beats, so that none is held back. With the SDK's default of 30 s a cancel took 24 s to arrive."""
+"""Shorter than the time between two beats, so that none is held back. With the SDK's default of 30 s a cancel took 24 s
+to arrive."""
 STICKY_TIMEOUT: Final = timedelta(seconds=2)
 """How long a turn's next task waits for the worker that has it in its cache before any other worker may take it."""
 PRUNE_EVERY: Final = 600.0
