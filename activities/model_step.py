@@ -22,12 +22,13 @@ from everturn.activities.payloads import Asking, CallRef, StepDone, StepInput, a
 from everturn.activities.previews import call_label, preview
 from everturn.activities.requesting import exceeds, model_request, step_prompt, too_long
 from everturn.activities.running import Interrupted, stopped_here, until_interrupted
-from everturn.activities.services import Activities
+from everturn.activities.services import Activities, Services
 from everturn.activities.settings import StepSettings, step_settings
 from everturn.activities.sizes import MAX_CALLS, MAX_NAME_BYTES
 from everturn.activities.step_run import Fenced, StepRun
 from everturn.activities.system_prompt import system_prompt
 from everturn.activities.telemetry import Place, step_failed, step_finished
+from everturn.activities.transcripts import Transcripts
 from everturn.activities.transforming import TransformChain
 from everturn.activities.turn_tools import unresolved
 from everturn.activities.values import check_input_size, error_text
@@ -50,6 +51,10 @@ INTERRUPTED_TEXT: Final = "The turn was cancelled before this tool was run."
 
 class ModelStepActivities(Activities):
     """model_step."""
+
+    def __init__(self, services: Services) -> None:
+        super().__init__(services)
+        self._transcripts = Transcripts()
 
     @activity.defn(name=activity_name("model_step"))
     async def model_step(self, given: StepInput) -> StepDone:
@@ -85,7 +90,8 @@ class ModelStepActivities(Activities):
         """The step's opening, and what it is asked with: read meanwhile, since the workflow schedules a step only when
         all of that is stored."""
         info = activity.info()
-        loading = asyncio.ensure_future(self._store.load_prompt(given.request_id))
+        known = self._transcripts.of(given.request_id)
+        loading = asyncio.ensure_future(self._store.load_prompt(given.request_id, known))
         try:
             opening = await self._store.open_step(
                 given.request_id,
@@ -95,7 +101,9 @@ class ModelStepActivities(Activities):
             )
             if opening.superseded:
                 raise _superseded()
-            return opening, await loading
+            material = await loading
+            self._transcripts.keep(material)
+            return opening, material
         finally:
             loading.cancel()
             await asyncio.gather(loading, return_exceptions=True)
@@ -151,6 +159,8 @@ class ModelStepActivities(Activities):
                 await observer.close()
         if settings.telemetry is not None:
             step_finished(settings.telemetry, material.turn, record, run.request)
+        if not record.calls:
+            self._transcripts.drop(given.request_id)
         return self._done(given, record, settings)
 
     async def _system(self, agent: RegisteredAgent, settings: StepSettings, material: PromptMaterial) -> str:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Generator, Iterable
+from collections.abc import Generator
 from contextlib import contextmanager
 from typing import cast
 
@@ -20,7 +20,12 @@ def readable(thread_id: str) -> Generator[None]:
         raise TranscriptDamaged(thread_id, f"{type(error).__name__}: {error}") from error
 
 
-def check_parts(parts: object, owner: str) -> None:
+def check_parts(parts: object, kind: str, name: object) -> None:
     """Raises TypeError, naming whose parts they are, if these are no parts at all."""
-    if not isinstance(parts, list) or not all(isinstance(part, dict) for part in cast(Iterable[object], parts)):
-        raise TypeError(f"the parts of {owner} are no list of objects")
+    if isinstance(parts, list):
+        for part in cast(list[object], parts):
+            if not isinstance(part, dict):
+                break
+        else:
+            return
+    raise TypeError(f"the parts of {kind} {name!r} are no list of objects")

@@ -43,29 +43,21 @@ def load_turn(connection: Connection, request_id: str) -> TurnFacts:
     return facts_of(_facts(connection, request_id))
 
 
-def load_prompt(connection: Connection, request_id: str) -> PromptMaterial:
+def load_prompt(connection: Connection, request_id: str, known: PromptMaterial | None = None) -> PromptMaterial:
     """The visible transcript up to the turn's own message, without times, and its steps.
 
-    Raises TurnNotFound, TranscriptDamaged.
+    known: the turn's material as it was before; its transcript is not read again if it is of the same extent. Raises
+    TurnNotFound, TranscriptDamaged.
     """
     row = connection.execute(_FACTS_AND_THREAD, {"turn": request_id}).one_or_none()
     if row is None:
         raise TurnNotFound(request_id)
-    chosen = {
-        "thread": row.thread_id,
-        "position": row.prompt_position,
-        "folded_from": row.summary_from,
-        "folded_upto": row.summary_upto,
-    }
+    extent = (row.prompt_position, row.summary_from, row.summary_upto)
     with readable(row.thread_id):
-        transcript = [
-            Message(message_id, role, parts, of_request, metadata or {})
-            for message_id, role, parts, of_request, metadata in connection.execute(_TRANSCRIPT, chosen)
-        ]
-        for message in transcript:
-            check_parts(message.parts, f"message {message.id!r}")
+        is_known = known is not None and known.extent == extent
+        transcript = known.messages if known and is_known else _transcript(connection, row.thread_id, extent)
         steps = stored_steps(connection, request_id) if row.steps else []
-    return PromptMaterial(facts_of(row), transcript, steps, row.summary, row.context)
+    return PromptMaterial(facts_of(row), transcript, steps, row.summary, row.context, extent)
 
 
 def save_context(connection: Connection, thread_id: str, context: dict[str, str] | None) -> None:
@@ -108,6 +100,18 @@ def merge_state(connection: Connection, request_id: str, patch: JsonDict) -> Non
     """Sets the keys of `patch` in the hooks' state; other keys stay. Raises TurnNotFound."""
     turn = lock_turn(connection, request_id)
     update_turn(connection, request_id, state={**(turn.state or {}), **patch})
+
+
+def _transcript(connection: Connection, thread_id: str, extent: tuple[int, int, int]) -> list[Message]:
+    position, first, last = extent
+    chosen = {"thread": thread_id, "position": position, "folded_from": first, "folded_upto": last}
+    transcript = [
+        Message(message_id, role, parts, of_request, metadata or {})
+        for message_id, role, parts, of_request, metadata in connection.execute(_TRANSCRIPT, chosen)
+    ]
+    for message in transcript:
+        check_parts(message.parts, "message", message.id)
+    return transcript
 
 
 def _facts(connection: Connection, request_id: str) -> AnyRow:

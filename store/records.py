@@ -218,6 +218,8 @@ class PromptMaterial:
     """Stands for messages of this thread that are left out of `messages`."""
     context: dict[str, str] | None = None
     """Blocks of the system prompt that were assembled for this thread; None if none were yet."""
+    extent: tuple[int, int, int] = (0, 0, 0)
+    """Which messages those are: up to which position, and without those from one to another."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -62,7 +62,7 @@ def stored_steps(connection: Connection, request_id: str) -> list[StepRecord]:
         calls.setdefault(row.step, []).append(call_of(row))
     found = [step_of(row, calls.get(row.step, [])) for row in connection.execute(_STEPS, {"turn": request_id})]
     for record in found:
-        check_parts(record.parts, f"step {record.step}")
+        check_parts(record.parts, "step", record.step)
     return found
 
 

@@ -158,10 +158,10 @@ class Store:
         """Raises TurnNotFound."""
         return await self._transactions.read(partial(prompts.load_turn, request_id=request_id))
 
-    async def load_prompt(self, request_id: str) -> PromptMaterial:
-        """The visible transcript (without times) and the turn's finished steps. Raises TurnNotFound,
-        TranscriptDamaged."""
-        return await self._transactions.read(partial(prompts.load_prompt, request_id=request_id))
+    async def load_prompt(self, request_id: str, known: PromptMaterial | None = None) -> PromptMaterial:
+        """The visible transcript (without times) and the turn's finished steps. known: what an earlier call gave, so as
+        not to read the same again. Raises TurnNotFound, TranscriptDamaged."""
+        return await self._transactions.read(partial(prompts.load_prompt, request_id=request_id, known=known))
 
     async def usage_sum(self, request_id: str, scope: UsageScope, since: datetime | None = None) -> UsageSum:
         """What the turns of this turn's thread, or of its user, have used, itself included. Raises TurnNotFound.

@@ -104,6 +104,8 @@ class _Repair:
 
 
 def _without(message: JsonDict, key: str) -> JsonDict:
+    if key not in message:
+        return message
     return {name: value for name, value in message.items() if name != key}
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import operator
 from collections.abc import Sequence
 from dataclasses import replace
 from typing import Final
@@ -19,10 +20,7 @@ MARK: Final = "… [cut]"
 def truncated(messages: Sequence[Message], limits: Truncation) -> list[Message]:
     """The messages, all but the last ones with tool outputs and texts cut to the limits."""
     boundary = boundary_of(len(messages), limits.keep_last)
-    older = [
-        replace(message, parts=[_cut_part(part, limits) for part in message.parts]) for message in messages[:boundary]
-    ]
-    return [*older, *messages[boundary:]]
+    return [*(_shortened(message, limits) for message in messages[:boundary]), *messages[boundary:]]
 
 
 def boundary_of(count: int, keep_last: int) -> int:
@@ -30,10 +28,17 @@ def boundary_of(count: int, keep_last: int) -> int:
     return max(0, count - keep_last) // STRIDE * STRIDE
 
 
+def _shortened(message: Message, limits: Truncation) -> Message:
+    parts = [_cut_part(part, limits) for part in message.parts]
+    unchanged = all(map(operator.is_, parts, message.parts))
+    return message if unchanged else replace(message, parts=parts)
+
+
 def _cut_part(part: Part, limits: Truncation) -> Part:
     kind = str(part.get("type"))
     if kind in ("text", "reasoning"):
-        return {**part, "text": _cut(str(part.get("text") or ""), limits.text)}
+        text = str(part.get("text") or "")
+        return part if len(text) <= limits.text else {**part, "text": _cut(text, limits.text)}
     if not kind.startswith("tool-") or part.get("output") is None:
         return part
     output = part["output"]
