@@ -221,7 +221,7 @@ class ModelStepActivities(Activities):
             calls=[self._call_ref(given, call, settings) for call in record.calls],
             usage=record.usage,
             duration_ms=record.duration_ms,
-            text=preview(text_of(record.parts), previews=given.previews),
+            text=preview(text_of(record.parts), previews=given.previews and bool(record.calls)),  # else in the outcome
             interrupted=record.interrupted,
             invalid_output=invalid_output_of(record),
         )

@@ -41,6 +41,8 @@ class TurnInput:
     previews: bool = True
     indexed: bool = False
     """The search attributes of turns are registered on this namespace."""
+    has_store: bool = False
+    """Its client reads the answer in the store: the workflow's result needs no more than a preview of it."""
 
 
 @crossing
@@ -269,7 +271,7 @@ class CompactDone:
 class FinishInput:
     """How a turn is to be finished. text: the reply of a block. stage, classification: of an error, for the log.
     turn: one that could not begin, without its message; it is recorded first. without_message: the assistant message
-    cannot be stored."""
+    cannot be stored. whole_text: the outcome carries the answer, not a preview of it."""
 
     request_id: str
     status: str
@@ -282,12 +284,14 @@ class FinishInput:
     classification: str | None = None
     turn: TurnInput | None = None
     without_message: bool = False
+    whole_text: bool = True
 
 
 @crossing
 @dataclass(frozen=True)
 class TurnOutcome:
-    """How a turn ended: the workflow's result. text: the answer up to 32 KB, "" if previews are off.
+    """How a turn ended: the workflow's result. text: the answer up to 32 KB for a client without a
+    store, else its first 512 bytes; "" if previews are off.
     next_request_id: the queued turn that has the thread now."""
 
     request_id: str

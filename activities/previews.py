@@ -9,7 +9,7 @@ from everturn.hooks.log import cut
 from everturn.turns import JsonDict
 
 LABEL_LENGTH = 120
-PREVIEW_BYTES = 1024
+PREVIEW_BYTES = 512
 RESULT_BYTES = 32 * 1024
 
 

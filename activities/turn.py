@@ -18,7 +18,7 @@ from everturn.activities.payloads import (
     TurnOutcome,
     activity_name,
 )
-from everturn.activities.previews import RESULT_BYTES, small_enough
+from everturn.activities.previews import RESULT_BYTES, preview, small_enough
 from everturn.activities.services import Activities, Services
 from everturn.activities.settling import settle_lost
 from everturn.activities.turn_tools import CLIENT_TOOLS_KEY
@@ -101,7 +101,7 @@ class TurnActivities(Activities):
             _tell_failure(given, ended.error, thread_id=ended.thread_id, messages_persisted=ended.begun)
         if ended.next_request_id is not None:
             await wake(activity.client(), ended.next_request_id)
-        return _outcome(ended, previews=given.previews)
+        return _outcome(ended, given)
 
     @activity.defn(name=activity_name("interrupt"))
     async def interrupt(self, request_id: str) -> bool:
@@ -220,20 +220,23 @@ def _tell_unstored(given: FinishInput, error: EverturnError) -> None:
         _tell_failure(given, given.error, thread_id=thread_id, messages_persisted=stored)
 
 
-def _outcome(ended: Ended, *, previews: bool) -> TurnOutcome:
-    message = ended.message
+def _outcome(ended: Ended, given: FinishInput) -> TurnOutcome:
+    answer = ended.message.text if ended.message else ""
+    text = (
+        cut(answer, RESULT_BYTES) if given.whole_text and given.previews else preview(answer, previews=given.previews)
+    )
     return TurnOutcome(
         request_id=ended.request_id,
         thread_id=ended.thread_id,
         status=ended.status,
         stop_reason=ended.stop_reason,
-        message_id=message.id if message else None,
-        text=cut(message.text, RESULT_BYTES) if message and previews else "",
+        message_id=ended.message.id if ended.message else None,
+        text=text,
         usage=ended.usage,
         steps=ended.steps,
         error=ended.error,
         next_request_id=ended.next_request_id,
-        output=ended.output if previews and small_enough(ended.output) else None,
+        output=ended.output if given.previews and small_enough(ended.output) else None,
         superseded_by=ended.superseded_by,
         joined=ended.joined,
     )

@@ -314,7 +314,8 @@ class ChatClient(Reading, Scheduling):
 
     def _completed(self, turn: TurnInput) -> TurnInput:
         after = self._submitted.before(turn.thread_id, turn.request_id)
-        return dataclasses.replace(turn, previews=self._settings.history_previews, after=after)
+        has_store = self._store is not None
+        return dataclasses.replace(turn, previews=self._settings.history_previews, after=after, has_store=has_store)
 
     async def _last_agent(self, thread_id: str) -> str:
         """The agent of the thread's last turn. Raises NothingToContinue if there is none."""

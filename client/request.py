@@ -138,7 +138,7 @@ def details(turn: TurnInput, *, previews: bool) -> str:
     if turn.principal and turn.principal.get("id"):
         lines.append(f"user: {turn.principal['id']}")
     if previews:
-        lines.append(f"> {' '.join(text_of(turn.parts or []).split())[:600]}")
+        lines.append(f"> {' '.join(text_of(turn.parts or []).split())[:300]}")
     return "\n\n".join(lines)
 
 

@@ -109,6 +109,7 @@ class Hub:
         self._woken = False
         self._closed = False
         self._failing_since: float | None = None
+        self._took = 0.0  # seconds of the last look
         self._thread: threading.Thread | None = None
         self._watch: Watch = (
             PostgresWatch(engine, self._heard) if address.path is None else SqliteWatch(engine, address.path)
@@ -172,9 +173,11 @@ class Hub:
 
     def _run(self) -> None:
         while self._wait():
+            began = time.monotonic()
             try:
                 self._look()
                 self._failing_since = None
+                self._took = time.monotonic() - began
             except exc.SQLAlchemyError as error:
                 self._failed(error)
             except Exception as error:
@@ -188,7 +191,7 @@ class Hub:
         if self._failing_since is not None:
             self._sleep(_RETRY_DELAY)
             return not self._closed
-        self._sleep(self._watch.rest)
+        self._sleep(self._watch.rest(self._took))
         until = time.monotonic() + self._watch.interval
         while not (self._woken or self._closed) and (left := until - time.monotonic()) > 0:
             if self._bell.wait(left, self._watch.descriptor):

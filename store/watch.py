@@ -20,7 +20,9 @@ from everturn.store.inotify import FileChanges
 FAST: Final = 0.005
 SLOW: Final = 0.05
 REST: Final = 0.002
-"""Seconds that SQLite is left alone after a look, however many commits come: they are shown together."""
+SHARE: Final = 4
+"""After a look SQLite is left alone for two milliseconds, or four times as long as the look took: commits that come
+meanwhile are shown together."""
 SAFETY: Final = 1.0
 """Seconds between looks on PostgreSQL when no notification comes: covers one that was lost."""
 _GROWTH: Final = 1.5
@@ -34,8 +36,10 @@ class Watch(Protocol):
 
     interval: float
     """Seconds until the next look."""
-    rest: float
-    """Seconds after a look in which there is no other."""
+
+    def rest(self, took: float) -> float:
+        """Seconds in which there is no other look after one of `took` seconds."""
+        ...
 
     @property
     def descriptor(self) -> int | None:
@@ -64,7 +68,6 @@ class SqliteWatch:
 
     def __init__(self, engine: Engine, path: Path) -> None:
         self.interval = FAST
-        self.rest = REST
         self._engine = engine
         self._log_path = path.with_name(f"{path.name}-wal")
         self._log: FileChanges | None = None
@@ -77,6 +80,9 @@ class SqliteWatch:
 
     def start(self) -> None:
         """Nothing to start: the connection is opened by the first look."""
+
+    def rest(self, took: float) -> float:
+        return max(REST, SHARE * took)
 
     def look(self, *, woken: bool) -> bool:
         if self._log is not None:
@@ -127,12 +133,14 @@ class PostgresWatch:
 
     def __init__(self, engine: Engine, heard: Callable[[str | None], None]) -> None:
         self.interval = SAFETY
-        self.rest = 0.0
         self.descriptor = None
         self._engine = engine
         self._heard = heard
         self._stop = threading.Event()
         self._thread = threading.Thread(target=self._listen, name="everturn-store-listen", daemon=True)
+
+    def rest(self, took: float) -> float:  # noqa: ARG002 - only who has news is looked at
+        return 0.0
 
     def start(self) -> None:
         if self._thread.ident is None:

@@ -194,6 +194,7 @@ class TurnWorkflow:
             classification=end.classification,
             turn=None if self._begun else self._facts(),
             without_message=without_message,
+            whole_text=not self._turn.has_store,
         )
         return await self._arrows.finish(given)
 

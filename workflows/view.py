@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from temporalio import workflow
 
 from everturn.activities.payloads import CallDone, CallRef, StepDone, TurnOutcome
+from everturn.activities.previews import preview
 from everturn.turns import TurnError
 
 
@@ -18,6 +19,7 @@ class TurnView:
     steps: dict[int, StepDone] = field(default_factory=dict[int, StepDone])
     calls: dict[int, list[str]] = field(default_factory=dict[int, list[str]])
     error: TurnError | None = None
+    answer: str = ""
 
     def queued(self, behind: str | None) -> None:
         self._now(f"queued behind turn {behind}" if behind else "queued")
@@ -42,6 +44,7 @@ class TurnView:
 
     def ended(self, outcome: TurnOutcome) -> None:
         self.error = outcome.error
+        self.answer = preview(outcome.text, previews=True)
         why = f"by turn {outcome.superseded_by}" if outcome.superseded_by else outcome.stop_reason or "no stop reason"
         self._now(f"{outcome.status} · {why}")
 
@@ -54,9 +57,9 @@ class TurnView:
         if self.steps:
             lines += ["| step | model | finish | tokens in/out | ms | tool calls |", "|---|---|---|---|---|---|"]
             lines += [self._row(done) for _, done in sorted(self.steps.items())]
-        last = max(self.steps, default=None)
-        if last is not None and self.steps[last].text:
-            lines += ["", f"> {_one_line(self.steps[last].text)}"]
+        said = self.answer or (self.steps[max(self.steps)].text if self.steps else "")
+        if said:
+            lines += ["", f"> {_one_line(said)}"]
         if self.error is not None:
             lines += ["", f"Error: `{self.error.type}` {_one_line(self.error.message)}"]
         return "\n".join(lines)
