@@ -68,17 +68,17 @@ class Plan:
 
     def run(self, driver: sqlite3.Connection, given: Values | Sequence[Values]) -> Rows:
         """Raises what SQLAlchemy would."""
+        several = [given] if isinstance(given, Mapping) else given
         try:
-            if isinstance(given, Mapping):
-                cursor = driver.execute(self.sql, self._inward(given))
-            elif len(given) == 1:
-                cursor = driver.execute(self.sql, self._inward(given[0]))
-            else:
-                cursor = driver.executemany(self.sql, [self._inward(values) for values in given])
-            rows = [self._made(row) for row in cursor.fetchall()] if cursor.description else []
+            bound = [self._inward(values) for values in several]
         except Exception as error:
             raise _as_sqlalchemy(self.sql, error, self._dialect) from error
-        return Rows(rows, cursor.rowcount)
+        try:
+            cursor = driver.execute(self.sql, bound[0]) if len(bound) == 1 else driver.executemany(self.sql, bound)
+            found = cursor.fetchall() if cursor.description else []
+        except sqlite3.Error as error:
+            raise _as_sqlalchemy(self.sql, error, self._dialect) from error
+        return Rows([self._made(row) for row in found], cursor.rowcount)
 
     def _inward(self, given: Values) -> list[Any]:
         values: list[Any] = []

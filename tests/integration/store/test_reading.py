@@ -11,7 +11,7 @@ from sqlalchemy.pool import NullPool
 from everturn.errors import TurnNotFound
 from everturn.store.address import parse_address
 from everturn.store.columns import now
-from everturn.store.records import HookTrace
+from everturn.store.records import Fold, HookTrace
 from everturn.store.store import Store
 from everturn.store.tables import messages, threads
 from tests.integration.store.builders import admission, call, end, record, run_turn, text
@@ -126,3 +126,17 @@ async def test_a_thread_of_ten_thousand_messages_and_5_mb_loads(store: Store, st
     prompt = await store.load_prompt("r0")
     assert len(prompt.messages) == 9_001
     assert prompt.messages[-1].request_id == "r0"
+
+
+async def test_a_known_transcript_is_read_again_only_if_a_summary_stands_for_more_of_it(store: Store) -> None:
+    for number in range(3):
+        await run_turn(store, f"r{number}")
+    await store.begin(admission("r3"))
+    first = await store.load_prompt("r3")
+    again = await store.load_prompt("r3", first)
+    assert again.messages is first.messages
+    ids = [message.id for message in first.messages]
+    await store.fold(Fold("t", ids[0], ids[1], "what was said"))
+    folded = await store.load_prompt("r3", again)
+    assert folded.summary == "what was said"
+    assert [message.id for message in folded.messages] == ids[2:]

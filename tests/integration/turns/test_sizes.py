@@ -31,6 +31,7 @@ from everturn import (
     tool,
 )
 from everturn.activities import answers
+from everturn.activities.previews import PREVIEW_BYTES
 from everturn.activities.scripted.server import ScriptedModelServer
 from everturn.activities.sizes import (
     MAX_CALLS,
@@ -303,12 +304,22 @@ async def test_what_hooks_decide_has_a_limit_after_all_is_put_together(
 
 @pytest.mark.parametrize("size", [32 * 1024 - 1, 32 * 1024 + 1, 64 * 1024])
 async def test_the_answer_in_the_workflows_result_is_cut_and_whole_in_the_store(lab: Lab, size: int) -> None:
-    turn = await lab.submit(lab.thread(), f"[[say text={'x' * size}]]")
-    assert len((await turn.result(30)).text) == size
+    blind = await lab.storeless()
+    turn = await blind.submit(lab.thread(), f"[[say text={'x' * size}]]", agent="agent")
+    seen = await turn.result(30)
+    assert len(seen.text.encode()) == min(size, 32 * 1024)
+    assert ("[cut" in seen.text) is (size > 32 * 1024)
+    assert len((await lab.chat.turn(turn.request_id).result(20)).text) == size
     await _small(lab, turn)
+
+
+async def test_of_a_turn_whose_client_has_a_store_the_workflows_result_has_a_preview(lab: Lab) -> None:
+    turn = await lab.submit(lab.thread(), f"[[say text={'x' * 40_000}]]")
+    assert len((await turn.result(30)).text) == 40_000
     blind = await (await lab.storeless()).turn(turn.request_id).result(20)
-    assert len(blind.text.encode()) == min(size, 32 * 1024)
-    assert ("[cut" in blind.text) is (size > 32 * 1024)
+    assert blind.text.startswith("xxx")
+    assert blind.text.endswith("…")
+    assert len(blind.text.encode()) == PREVIEW_BYTES
 
 
 async def test_calls_that_are_too_many_are_not_run_and_the_model_is_told(lab: Lab) -> None:
