@@ -24,14 +24,14 @@ PEERS_PLAN: Final[Plan] = {
     "latency": (20, 270),
     "streaming": (12, 120),
     "history": (1, 0),
-    "growth": (5, 150),
-    "throughput": (1, 0),
+    "growth": (7, 200),
+    "throughput": (3, 240),
 }
 KILLED_PLAN: Final[Plan] = {"killed": (1, 0)}
 VARIANTS_PLAN: Final[Plan] = {"latency": (12, 45), "streaming": (8, 20), "throughput": (2, 60)}
 CANCELS: Final = ((1, 20), (100, 40), (200, 40))
 """Streams that go on, and how many are cancelled."""
-_HOOK_TURNS: Final = 8
+_HOOK_TURNS: Final = 12
 _LEAST: Final = 60.0
 """Seconds that must be left for another part to begin."""
 

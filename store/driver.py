@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import sqlite3
 from collections.abc import Callable, Generator, Iterable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from typing import Any, Final, cast
 from weakref import WeakKeyDictionary
 
@@ -114,7 +114,8 @@ class SqliteConnection(Connection):
             yield
             self.driver.commit()
         except BaseException as error:
-            self.driver.rollback()
+            with suppress(sqlite3.Error):  # `error` is what went wrong
+                self.driver.rollback()
             self.forget()
             if isinstance(error, sqlite3.Error):
                 raise _as_sqlalchemy("COMMIT", error, self.dialect) from error

@@ -71,8 +71,12 @@ class Lab:
             return "\n".join(connection.iterdump())
 
     async def raw_history(self, turn: Turn) -> str:
-        """The turn's history as Temporal has it, payloads included."""
-        return "\n".join(event.SerializeToString().decode(errors="replace") for event in await self.history(turn))
+        """The turn's whole history as Temporal has it, payloads included; waits for its workflow's end, which comes
+        after the client's."""
+        handle = self.client.get_workflow_handle(workflow_id(turn.request_id))
+        async with asyncio.timeout(WAIT):
+            events = [event async for event in handle.fetch_history_events(wait_new_event=True)]
+        return "\n".join(event.SerializeToString().decode(errors="replace") for event in events)
 
     async def chunks(self, turn: Turn, after: int = 0) -> list[Chunk]:
         async with asyncio.timeout(WAIT):
