@@ -40,7 +40,7 @@ class GroupWrite:
 
 SOONEST: Final = 0.01
 """Seconds between two groups at least, unless events are urgent."""
-REST: Final = 5
+REST: Final = 3
 """A busy store is left alone for so many times as long as the last group took."""
 
 Haste = Literal["now", "soon", "later"]

@@ -1,8 +1,10 @@
-"""Runs a command to its exit code: one clear line for each error, a traceback only when asked for."""
+"""Runs a command to its exit code: one clear line for each error, a traceback only when asked for.
+
+asyncio is imported when a command runs: it takes as long as all of our own modules that `--help` needs.
+"""
 
 from __future__ import annotations
 
-import asyncio
 import signal
 import sys
 import traceback
@@ -18,6 +20,8 @@ INTERRUPTED, TERMINATED = 130, 143  # 128 + the signal's number, as shells repor
 
 def run(command: Callable[[], Coroutine[Any, Any, int]], debug: bool) -> None:
     """Runs `command` in an event loop and ends the command line with the exit code that it returns."""
+    import asyncio
+
     raise typer.Exit(outcome(lambda: asyncio.run(_until_terminated(command)), debug))
 
 
@@ -35,6 +39,8 @@ def run_without_loop(command: Callable[[], int], debug: bool) -> None:
 
 def outcome(command: Callable[[], int], debug: bool) -> int:
     """The exit code of a command, also of one that failed: then it has said so in one line."""
+    from asyncio import CancelledError
+
     from everturn.errors import EverturnError
 
     try:
@@ -44,7 +50,7 @@ def outcome(command: Callable[[], int], debug: bool) -> int:
         complain(str(error), error if debug else None)
     except KeyboardInterrupt:
         code = INTERRUPTED
-    except asyncio.CancelledError:
+    except CancelledError:
         code = TERMINATED
     except BrokenPipeError:  # the reader of our output has left: nothing more to say
         code = DONE
@@ -68,6 +74,8 @@ def complain_of_a_bug(error: Exception, debug: bool) -> int:
 
 async def _until_terminated(command: Callable[[], Coroutine[Any, Any, int]]) -> int:
     """SIGTERM cancels the command, so that it stops its processes and removes its files; some handle it themselves."""
+    import asyncio
+
     loop = asyncio.get_running_loop()
     working = loop.create_task(command())
 
