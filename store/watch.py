@@ -21,8 +21,8 @@ FAST: Final = 0.005
 SLOW: Final = 0.05
 REST: Final = 0.002
 SHARE: Final = 4
-"""After a look SQLite is left alone for two milliseconds, or four times as long as the look took: commits that come
-meanwhile are shown together."""
+"""After a look SQLite is left alone for two milliseconds, or four times as long as the look took, up to SLOW: commits
+that come meanwhile are shown together."""
 SAFETY: Final = 1.0
 """Seconds between looks on PostgreSQL when no notification comes: covers one that was lost."""
 _GROWTH: Final = 1.5
@@ -82,7 +82,7 @@ class SqliteWatch:
         """Nothing to start: the connection is opened by the first look."""
 
     def rest(self, took: float) -> float:
-        return max(REST, SHARE * took)
+        return min(max(REST, SHARE * took), SLOW)
 
     def look(self, *, woken: bool) -> bool:
         if self._log is not None:
