@@ -13,6 +13,8 @@ from temporalio.api.workflowservice.v1 import ResetStickyTaskQueueRequest
 from temporalio.service import RPCError
 from temporalio.worker import ActivityInboundInterceptor, ExecuteActivityInput, Interceptor
 
+from everturn.activities.payloads import activity_name
+
 RPC_TIMEOUT: Final = timedelta(seconds=2)
 logger = logging.getLogger("everturn.worker")
 
@@ -21,7 +23,8 @@ class TakeoverInterceptor(Interceptor):
     """Lets any worker have the next workflow task of an activity that is tried again.
 
     Temporal would keep it for the worker that had the last one, until that one's patience (`STICKY_TIMEOUT`) ends: two
-    seconds of silence for a turn that has just been rescued. A worker that still lives reads the history again.
+    seconds of silence for a turn that has just been rescued. A worker that still lives reads the history again. The
+    activities of others on the same worker are left alone.
     """
 
     def intercept_activity(self, next: ActivityInboundInterceptor) -> ActivityInboundInterceptor:  # noqa: A002
@@ -33,7 +36,8 @@ class _TakenOver(ActivityInboundInterceptor):
     async def execute_activity(self, input: ExecuteActivityInput) -> Any:  # noqa: A002 - the name in the base class
         """See base class."""
         info = activity.info()
-        if info.is_local or info.attempt == 1:
+        is_ours = info.activity_type.startswith(activity_name(""))
+        if info.is_local or info.attempt == 1 or not is_ours:
             return await super().execute_activity(input)
         freeing = asyncio.ensure_future(_free(info))
         try:
