@@ -18,6 +18,7 @@ from everturn.activities.models.failures import ModelFailure
 from everturn.activities.models.prices import cost_of
 from everturn.activities.outcomes import call_fingerprint, outcome_events
 from everturn.activities.outputs import invalid_output_of, void_text, with_output
+from everturn.activities.pace import QUICK_CALLS
 from everturn.activities.payloads import Asking, CallRef, StepDone, StepInput, activity_name
 from everturn.activities.previews import call_label, preview
 from everturn.activities.requesting import exceeds, model_request, step_prompt, too_long
@@ -213,12 +214,13 @@ class ModelStepActivities(Activities):
                 run.observer.seen(event)
 
     def _done(self, given: StepInput, record: StepRecord, settings: StepSettings) -> StepDone:
+        few = len(record.calls) <= QUICK_CALLS
         return StepDone(
             step=record.step,
             attempt=record.attempt,
             model=record.model,
             finish_reason=cut(record.finish_reason, MAX_NAME_BYTES),
-            calls=[self._call_ref(given, call, settings) for call in record.calls],
+            calls=[self._call_ref(given, call, settings, few=few) for call in record.calls],
             usage=record.usage,
             duration_ms=record.duration_ms,
             text=preview(text_of(record.parts), previews=given.previews and bool(record.calls)),  # else in the outcome
@@ -226,7 +228,7 @@ class ModelStepActivities(Activities):
             invalid_output=invalid_output_of(record),
         )
 
-    def _call_ref(self, given: StepInput, call: ToolCall, settings: StepSettings) -> CallRef:
+    def _call_ref(self, given: StepInput, call: ToolCall, settings: StepSettings, *, few: bool) -> CallRef:
         tool = settings.tools.get(call.tool_name)
         return CallRef(
             tool_call_id=call.tool_call_id,
@@ -238,7 +240,7 @@ class ModelStepActivities(Activities):
             fingerprint=call_fingerprint(call),
             ask=Asking() if tool and call.arguments is not None and tool.asks(call.arguments) else None,
             client=tool.client if tool else False,
-            quick=tool is not None and self._services.pace.is_quick(given.agent, tool),
+            quick=few and tool is not None and self._services.pace.is_quick(given.agent, tool),
         )
 
 

@@ -12,6 +12,10 @@ take anyway."""
 RUNS: Final = 3
 """Quick runs in a row after which a tool counts as quick; a single slow one starts the count again."""
 
+QUICK_CALLS: Final = 8
+"""Calls of one step up to which quick tools run so. More of them would make the workflow task long; each has a task of
+its own then, which other workers can take, and that is no slower."""
+
 
 class ToolPace:
     """The pace of each agent's tools, learned from their runs in this process."""

@@ -135,7 +135,7 @@ async def _watched(task: asyncio.Future[Any], flag: CancelFlag, *, stop_on_shutd
         current = asyncio.current_task()
         if current is not None:
             current.uncancel()
-        return _temporal_reason()
+        return _temporal_reason(flag)
     finally:
         for future in others:
             future.cancel()
@@ -158,7 +158,9 @@ async def _stopped(task: asyncio.Future[T], why: Why) -> T:
     raise Interrupted(why)
 
 
-def _temporal_reason() -> Why:
+def _temporal_reason(flag: CancelFlag) -> Why:
+    if activity.info().is_local:  # Temporal's details do not tell a lost workflow task from a cancelled turn
+        return "cancel" if flag.is_set() else "lost"
     details = activity.cancellation_details()
     if details is None or details.worker_shutdown:
         return "shutdown"

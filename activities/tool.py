@@ -30,7 +30,7 @@ from everturn.hooks.cancel import CancelFlag
 from everturn.hooks.contexts import ToolContext
 from everturn.hooks.telemetry import Telemetry
 from everturn.hooks.tools import Tool, ToolInputError
-from everturn.store.records import EventBatch, ToolCall, TurnFacts
+from everturn.store.records import SETTLED_CALLS, EventBatch, ToolCall, TurnFacts
 from everturn.turns import JsonDict
 
 CANCEL_GRACE: Final = 2.0
@@ -38,6 +38,9 @@ CANCEL_GRACE: Final = 2.0
 RETRY_FIRST: Final = 1.0
 RETRY_MAX: Final = 30.0
 """Seconds between the runs of a tool with `retries`: doubling from the first to the last."""
+LOST_PATIENCE: Final = 2.0
+LOOK_EVERY: Final = 0.1
+"""Seconds."""
 
 INTERRUPTED_TEXT: Final = "The turn was cancelled before this tool finished."
 UNKNOWN_TEXT: Final = (
@@ -91,11 +94,20 @@ class ToolActivities(Activities):
         if opening.outcome == "settled":
             return call_done(opening.call)
         if opening.outcome == "lost":
-            return await self._settle(given, replace(opening.call, state="unknown", error=UNKNOWN_TEXT))
+            return await self._lost(given, opening.call)
         if tool is None:
             error = f"this worker no longer has a tool named {given.tool_name!r}"
             return await self._settle(given, replace(opening.call, state="error", error=error))
         return await self._run(given, opening.call, tool, settings)
+
+    async def _lost(self, given: CallInput, call: ToolCall) -> CallDone:
+        """A call that has begun elsewhere. A quick one may yet end there: Temporal gives its workflow task to another
+        worker also when the first one is merely slow."""
+        until = time.monotonic() + (LOST_PATIENCE if activity.info().is_local else 0.0)
+        while call.state not in SETTLED_CALLS and time.monotonic() < until:
+            await asyncio.sleep(LOOK_EVERY)
+            call = await self._store.call(given.request_id, given.tool_call_id)
+        return await self._settle(given, replace(call, state="unknown", error=UNKNOWN_TEXT))
 
     async def _run(self, given: CallInput, call: ToolCall, tool: Tool, settings: CallSettings) -> CallDone:
         started = time.monotonic()

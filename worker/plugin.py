@@ -16,6 +16,7 @@ from temporalio.worker import Worker, WorkerConfig
 from everturn.activities.compaction import CompactActivities
 from everturn.activities.ending_points import EndingPointActivities
 from everturn.activities.hook_points import HookPointActivities
+from everturn.activities.local_runs import LocalRuns, LocalRunsInterceptor
 from everturn.activities.model_step import ModelStepActivities
 from everturn.activities.models.lanes import ModelLanes
 from everturn.activities.models.litellm_module import load_litellm
@@ -81,6 +82,7 @@ class EverturnPlugin(SimplePlugin):
         self.ready = asyncio.Event()
         self._store: Store | None = None
         self._pulse = Pulse()
+        self._local_runs = LocalRuns()
         self._watch: LoopWatch | None = None
         self._services = Services(
             AgentRegistry(agents),
@@ -92,7 +94,12 @@ class EverturnPlugin(SimplePlugin):
             workflows=WORKFLOWS,
             activities=activities_of(self._services, room_of(self._settings)),
             run_context=self._running,
-            interceptors=[PulseInterceptor(self._pulse), TakeoverInterceptor(), SizeInterceptor()],
+            interceptors=[
+                LocalRunsInterceptor(self._local_runs, self._services.running),
+                PulseInterceptor(self._pulse),
+                TakeoverInterceptor(),
+                SizeInterceptor(),
+            ],
         )
 
     @property
@@ -163,6 +170,7 @@ class EverturnPlugin(SimplePlugin):
             for task in background:
                 task.cancel()
             await asyncio.gather(*background, return_exceptions=True)
+            await self._local_runs.close()
             self._services.use_store(None)
             self._store = None
             await self._services.lanes.close()

@@ -6,7 +6,7 @@ import asyncio
 from typing import Any
 
 from everturn import ToolContext, Turn, tool
-from everturn.activities.pace import RUNS
+from everturn.activities.pace import QUICK_CALLS, RUNS
 from everturn.activities.scripted.server import ScriptedModelServer
 from tests.integration.turns.conftest import StartLab
 from tests.integration.turns.lab import Lab, eventually, make_agent
@@ -55,6 +55,8 @@ async def test_a_tool_that_was_quick_several_times_needs_no_task_of_its_own(
         assert (result.status, result.text) == ("completed", "done: 3 results")
         info = await lab.chat.inspect(turn.request_id)
         assert [call.state for call in info.tool_calls] == ["done"] * 3
+        turn, _ = await played(lab, f"tools tool=moody calls={QUICK_CALLS + 1}")
+        assert await tool_tasks(lab, turn) == QUICK_CALLS + 1
 
 
 async def test_a_tool_with_a_context_keeps_its_task(start_lab: StartLab, scripted_server: ScriptedModelServer) -> None:
