@@ -1,12 +1,12 @@
-"""Statements on SQLite without SQLAlchemy's execution, which takes twice as long as SQLite itself.
+"""Statements without SQLAlchemy's execution, which takes longer than the driver and SQLite itself.
 
 The statements stay SQLAlchemy's: one that is a constant of a module is compiled once, with its types' conversions, and
-then runs on the driver. All others, and all on PostgreSQL, go SQLAlchemy's way.
+then runs on the driver. All others go SQLAlchemy's way.
 """
 
 from __future__ import annotations
 
-import sqlite3
+from abc import ABC, abstractmethod
 from collections.abc import Callable, Generator, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from typing import Any, Final, cast
@@ -57,35 +57,49 @@ class Plan:
 
     def __init__(self, statement: ClauseElement, compiled: SQLCompiler, dialect: Dialect) -> None:
         self.sql = str(compiled)
-        names: Sequence[str] = compiled.positiontup or ()
+        self._positional = compiled.positional
+        names: Sequence[str] = (compiled.positiontup or ()) if self._positional else list(compiled.bind_names.values())
         self._constants = {name: bind.value for name, bind in compiled.binds.items() if not bind.required}
         self._slots = [(name, _bound(compiled, name, dialect)) for name in names]
         columns = list(statement.selected_columns) if isinstance(statement, Select | TextualSelect) else []
         self._row = result_tuple([str(column.key) for column in columns])
-        found = [column.type.dialect_impl(dialect).result_processor(dialect, None) for column in columns]
-        self._outward = [(place, convert) for place, convert in enumerate(found) if convert is not None]
+        self._types = [column.type.dialect_impl(dialect) for column in columns]
+        self._outward: list[tuple[int, Convert]] | None = None
         self._dialect = dialect
 
-    def run(self, driver: sqlite3.Connection, given: Values | Sequence[Values]) -> Rows:
-        """Raises what SQLAlchemy would."""
+    def run(self, driver: Any, given: Values | Sequence[Values]) -> Rows:
+        """Raises what SQLAlchemy would. driver: the driver's own connection."""
         several = [given] if isinstance(given, Mapping) else given
         try:
             bound = [self._inward(values) for values in several]
         except Exception as error:
-            raise _as_sqlalchemy(self.sql, error, self._dialect) from error
+            raise as_sqlalchemy(self.sql, error, self._dialect, driver) from error
         try:
-            cursor = driver.execute(self.sql, bound[0]) if len(bound) == 1 else driver.executemany(self.sql, bound)
+            cursor = driver.cursor()
+            if len(bound) == 1:
+                cursor.execute(self.sql, bound[0])
+            else:
+                cursor.executemany(self.sql, bound)
             found = cursor.fetchall() if cursor.description else []
-        except sqlite3.Error as error:
-            raise _as_sqlalchemy(self.sql, error, self._dialect) from error
+        except self._dialect.loaded_dbapi.Error as error:
+            raise as_sqlalchemy(self.sql, error, self._dialect, driver) from error
+        if self._outward is None and cursor.description:
+            self._outward = self._conversions(cursor.description)
         return Rows([self._made(row) for row in found], cursor.rowcount)
 
-    def _inward(self, given: Values) -> list[Any]:
-        values: list[Any] = []
+    def _conversions(self, description: Sequence[Sequence[Any]]) -> list[tuple[int, Convert]]:
+        """Some depend on what the database calls the type of its result."""
+        found = [
+            kind.result_processor(self._dialect, told[1]) for kind, told in zip(self._types, description, strict=True)
+        ]
+        return [(place, convert) for place, convert in enumerate(found) if convert is not None]
+
+    def _inward(self, given: Values) -> Sequence[Any] | Values:
+        values: dict[str, Any] = {}
         for name, convert in self._slots:
             value = given[name] if name in given else self._constants[name]
-            values.append(value if convert is None else convert(value))
-        return values
+            values[name] = value if convert is None else convert(value)
+        return list(values.values()) if self._positional else values
 
     def _made(self, row: tuple[Any, ...]) -> Any:
         if not self._outward:
@@ -96,29 +110,35 @@ class Plan:
         return self._row(values)
 
 
-class SqliteConnection(Connection):
+class DriverConnection(Connection, ABC):
     """A connection for one thread, kept open. Its transactions are begun and ended on the driver."""
 
     def __init__(self, engine: Engine) -> None:
         super().__init__(engine)
-        self.driver = cast(sqlite3.Connection, self.connection.driver_connection)
+        self.driver: Any = self.connection.driver_connection
+
+    @abstractmethod
+    def begin_on_driver(self, *, write: bool) -> None:
+        """Begins a transaction, if the driver does not do so by itself."""
 
     @contextmanager
-    def transaction(self, begin: str) -> Generator[None]:
-        """begin: the statement that begins it."""
+    def transaction(self, *, write: bool) -> Generator[None]:
+        """write: it may write. Raises what SQLAlchemy would."""
+        errors = self.dialect.loaded_dbapi.Error
         try:
-            self.driver.execute(begin)
-        except sqlite3.Error as error:
-            raise _as_sqlalchemy(begin, error, self.dialect) from error
+            self.begin_on_driver(write=write)
+        except errors as error:
+            raise as_sqlalchemy("BEGIN", error, self.dialect, self.driver) from error
         try:
             yield
             self.driver.commit()
         except BaseException as error:
-            with suppress(sqlite3.Error):  # `error` is what went wrong
+            with suppress(errors, exc.DBAPIError):  # `error` is what went wrong
                 self.driver.rollback()
-            self.forget()
-            if isinstance(error, sqlite3.Error):
-                raise _as_sqlalchemy("COMMIT", error, self.dialect) from error
+                if self.in_transaction():
+                    self.rollback()
+            if isinstance(error, errors):
+                raise as_sqlalchemy("COMMIT", error, self.dialect, self.driver) from error
             raise
         self.forget()
 
@@ -143,8 +163,29 @@ class SqliteConnection(Connection):
         return self.execute(statement, parameters, execution_options=execution_options).scalars()
 
 
+class SqliteConnection(DriverConnection):
+    """To an engine whose driver begins nothing by itself."""
+
+    def begin_on_driver(self, *, write: bool) -> None:
+        """See base class. One that writes takes the write lock at once."""
+        self.driver.execute("BEGIN IMMEDIATE" if write else "BEGIN")
+
+
+class PostgresConnection(DriverConnection):
+    """A read is one statement, or several about facts that do not change: no transaction, no round trips for it."""
+
+    def begin_on_driver(self, *, write: bool) -> None:
+        """See base class."""
+        self.driver.autocommit = not write
+
+    def close(self) -> None:
+        """See base class. The driver's connection ends, too: SQLAlchemy does not know that it commits by itself."""
+        self.invalidate()
+        super().close()
+
+
 _plans: Final = WeakKeyDictionary[ClauseElement, dict[tuple[str, ...], Plan | None]]()
-"""By statement and the names of its parameters. None: it is for SQLAlchemy."""
+"""By statement, and by the database's and its parameters' names. None: it is for SQLAlchemy."""
 
 
 def _plan(statement: Any, parameters: Any, dialect: Dialect) -> Plan | None:
@@ -155,16 +196,17 @@ def _plan(statement: Any, parameters: Any, dialect: Dialect) -> Plan | None:
         return None
     several = isinstance(parameters, list | tuple) and len(cast(Sequence[Values], parameters)) > 0
     names = tuple(cast(Values, parameters[0] if several else parameters or {}))
-    if names not in plans:
-        plans[names] = _made(statement, names, dialect)
-    return plans[names]
+    key = (dialect.name, *names)
+    if key not in plans:
+        plans[key] = _made(statement, names, dialect)
+    return plans[key]
 
 
 def _made(statement: ClauseElement, names: Iterable[str], dialect: Dialect) -> Plan | None:
     if not isinstance(statement, Select | TextualSelect | UpdateBase):
         return None
     compiled = statement.compile(dialect=dialect, column_keys=list(names))
-    has_more = compiled.post_compile_params or compiled.effective_returning
+    has_more = compiled.post_compile_params or compiled.effective_returning or compiled.escaped_bind_names
     if has_more or compiled.insert_prefetch or compiled.update_prefetch:
         return None
     return Plan(cast(ClauseElement, statement), compiled, dialect)
@@ -174,8 +216,11 @@ def _bound(compiled: SQLCompiler, name: str, dialect: Dialect) -> Convert | None
     return compiled.binds[name].type.dialect_impl(dialect).bind_processor(dialect)
 
 
-def _as_sqlalchemy(sql: str, error: Exception, dialect: Dialect) -> Exception:
-    return cast(
-        Exception,
-        exc.DBAPIError.instance(sql, None, error, sqlite3.Error, hide_parameters=True, dialect=dialect),
+def as_sqlalchemy(sql: str, error: Exception, dialect: Dialect, driver: Any) -> Exception:
+    """The error that SQLAlchemy would raise for a driver's."""
+    kind = dialect.loaded_dbapi.Error
+    lost = isinstance(error, kind) and dialect.is_disconnect(cast(Any, error), driver, None)
+    made = exc.DBAPIError.instance(
+        sql, None, error, kind, hide_parameters=True, connection_invalidated=lost, dialect=dialect
     )
+    return cast(Exception, made)

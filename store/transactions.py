@@ -14,7 +14,7 @@ from sqlalchemy import Connection, Engine, exc
 
 from everturn.errors import EverturnError, StoreUnavailable
 from everturn.store.address import Address
-from everturn.store.driver import SqliteConnection
+from everturn.store.driver import DriverConnection, PostgresConnection, SqliteConnection
 from everturn.store.engines import PG_THREADS, READERS, postgres_engine, sqlite_engine
 from everturn.store.faults import is_transient, refused, unavailable
 
@@ -40,7 +40,7 @@ class Transactions:
         self._closed = False
         self._trouble: exc.SQLAlchemyError | None = None  # of the last try, whoever made it
         self._kept = threading.local()
-        self._connections: list[SqliteConnection] = []
+        self._connections: list[DriverConnection] = []
         if address.is_sqlite:
             readers = connections or READERS
             self._write_engine = sqlite_engine(address, write=True, timeout=timeout)
@@ -50,8 +50,7 @@ class Transactions:
         else:
             threads = connections or PG_THREADS
             self._write_engine = postgres_engine(address, timeout=timeout, connections=threads)
-            # A read is one statement, or several about facts that do not change: no transaction, no round trips for it.
-            self.read_engine = self._write_engine.execution_options(isolation_level="AUTOCOMMIT")
+            self.read_engine = self._write_engine
             self._writers = self._readers = ThreadPoolExecutor(threads, "everturn-store")
 
     async def write(self, work: Callable[[Connection], T], *, patience: float = PATIENCE) -> T:
@@ -80,31 +79,39 @@ class Transactions:
             engine.dispose()
 
     def _written(self, work: Callable[[Connection], T]) -> T:
-        if self.address.is_sqlite:
-            return self._on_sqlite(self._write_engine, "BEGIN IMMEDIATE", work)  # takes the write lock at once
-        with self._write_engine.begin() as connection:
-            return work(connection)
+        return self._transacted(self._write_engine, work, write=True)
 
     def _read(self, work: Callable[[Connection], T]) -> T:
-        if self.address.is_sqlite:
-            return self._on_sqlite(self.read_engine, "BEGIN", work)
-        with self.read_engine.begin() as connection:
-            return work(connection)
+        return self._transacted(self.read_engine, work, write=False)
 
-    def _on_sqlite(self, engine: Engine, begin: str, work: Callable[[Connection], T]) -> T:
-        """On this thread's connection, which is kept until a statement fails on it."""
-        connection: SqliteConnection | None = getattr(self._kept, "connection", None)
+    def _transacted(self, engine: Engine, work: Callable[[Connection], T], *, write: bool) -> T:
+        """On this thread's connection, which is kept until a statement fails on it. One that was cut while it was not
+        in use is replaced at once."""
+        was_kept = self._connection() is not None
+        try:
+            return self._try(engine, work, write=write)
+        except exc.DBAPIError as error:
+            if not (was_kept and error.connection_invalidated):
+                raise
+        return self._try(engine, work, write=write)
+
+    def _try(self, engine: Engine, work: Callable[[Connection], T], *, write: bool) -> T:
+        connection = self._connection()
         if connection is None:
-            connection = self._kept.connection = SqliteConnection(engine)
+            kind = SqliteConnection if self.address.is_sqlite else PostgresConnection
+            connection = self._kept.connection = kind(engine)
             self._connections.append(connection)
         try:
-            with connection.transaction(begin):
+            with connection.transaction(write=write):
                 return work(connection)
         except exc.DBAPIError:
             self._kept.connection = None
             self._connections.remove(connection)
             connection.close()
             raise
+
+    def _connection(self) -> DriverConnection | None:
+        return getattr(self._kept, "connection", None)
 
     async def _run(self, pool: ThreadPoolExecutor, work: Callable[[], T], patience: float) -> T:
         deadline = time.monotonic() + patience

@@ -13,7 +13,7 @@ from typing import Any, Final, Protocol, cast
 import psycopg
 from sqlalchemy import Connection, Engine, exc
 
-from everturn.store.driver import SqliteConnection
+from everturn.store.driver import PostgresConnection, SqliteConnection
 from everturn.store.events import CHANNEL
 from everturn.store.inotify import FileChanges
 
@@ -135,6 +135,7 @@ class PostgresWatch:
         self.interval = SAFETY
         self.descriptor = None
         self._engine = engine
+        self._connection: PostgresConnection | None = None
         self._heard = heard
         self._stop = threading.Event()
         self._thread = threading.Thread(target=self._listen, name="everturn-store-listen", daemon=True)
@@ -149,13 +150,26 @@ class PostgresWatch:
     def look(self, *, woken: bool) -> bool:  # noqa: ARG002 - an interval without news is the safety look
         return True
 
-    def reading(self) -> AbstractContextManager[Connection]:
-        return self._engine.connect()
+    @contextmanager
+    def reading(self) -> Generator[Connection]:
+        connection = self._connection = self._connection or PostgresConnection(self._engine)
+        try:
+            with connection.transaction(write=False):
+                yield connection
+        except exc.SQLAlchemyError:
+            self._drop()
+            raise
 
     def close(self) -> None:
+        self._drop()
         self._stop.set()
         if self._thread.is_alive():
             self._thread.join()
+
+    def _drop(self) -> None:
+        connection, self._connection = self._connection, None
+        if connection is not None:
+            connection.close()
 
     def _listen(self) -> None:
         delay = _FIRST_DELAY

@@ -1,10 +1,9 @@
-"""Statements that run on SQLite's driver: the same rows and the same errors as by SQLAlchemy."""
+"""Statements that run on the database's driver: the same rows and the same errors as by SQLAlchemy."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
 from datetime import UTC, datetime
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -13,9 +12,10 @@ from sqlalchemy import Connection, Engine, bindparam, delete, exc, func, insert,
 from everturn.errors import BadInput
 from everturn.store import driver
 from everturn.store.address import parse_address
-from everturn.store.driver import SqliteConnection
-from everturn.store.engines import sqlite_engine
-from everturn.store.tables import Base, messages, threads
+from everturn.store.driver import DriverConnection, PostgresConnection, SqliteConnection
+from everturn.store.engines import postgres_engine, sqlite_engine
+from everturn.store.faults import is_transient
+from everturn.store.tables import messages, threads
 
 NOW = datetime(2026, 1, 2, 3, 4, 5, tzinfo=UTC)
 INSERT_THREAD = insert(threads)
@@ -27,7 +27,6 @@ TEXTS = select(messages.c.position, messages.c.parts).where(messages.c.hidden ==
 COUNT = select(func.count()).select_from(messages)
 RENAME = update(threads).where(threads.c.thread_id == bindparam("thread"))
 DELETE = delete(messages).where(messages.c.position >= bindparam("least"))
-BEGIN = "BEGIN IMMEDIATE"
 
 
 def thread(name: str, **given: Any) -> dict[str, Any]:
@@ -41,11 +40,15 @@ def message(position: int, text: str = "hi") -> dict[str, Any]:
 
 
 @pytest.fixture
-def engine(tmp_path: Path) -> Iterator[Engine]:
-    made = sqlite_engine(parse_address(f"sqlite:///{tmp_path / 'x.db'}"), write=True, timeout=5)
-    Base.metadata.create_all(made)
+def engine(store_url: str) -> Iterator[Engine]:
+    address = parse_address(store_url)
+    made = sqlite_engine(address, write=True, timeout=5) if address.is_sqlite else postgres_engine(address, timeout=5)
     yield made
     made.dispose()
+
+
+def opened(engine: Engine) -> DriverConnection:
+    return SqliteConnection(engine) if engine.dialect.name == "sqlite" else PostgresConnection(engine)
 
 
 @pytest.fixture(params=["driver", "sqlalchemy"])
@@ -53,7 +56,9 @@ def connection(request: pytest.FixtureRequest, engine: Engine, monkeypatch: pyte
     """Two ways for the same statements: the driver's, and SQLAlchemy's own."""
     if request.param == "sqlalchemy":
         monkeypatch.setattr(driver, "_plan", lambda *_: None)
-    made = SqliteConnection(engine)
+    made = opened(engine)
+    if isinstance(made, PostgresConnection):
+        made.begin_on_driver(write=False)  # each statement by itself: one that fails spoils no transaction
     yield made
     made.close()
 
@@ -106,48 +111,72 @@ def test_an_update_sets_the_columns_that_are_given_each_time_others(connection: 
 @pytest.mark.parametrize(
     ("values", "expected"),
     [
-        ({"last_position": None}, exc.IntegrityError),
-        ({"last_position": 2**70}, OverflowError),
-        ({"last_position": object()}, exc.DBAPIError),
-        ({"no_such_column": 1}, exc.OperationalError),
+        ({"last_position": None}, {"sqlite": exc.IntegrityError, "postgresql": exc.IntegrityError}),
+        ({"last_position": 2**70}, {"sqlite": OverflowError, "postgresql": exc.DataError}),
+        ({"last_position": object()}, {"sqlite": exc.DBAPIError, "postgresql": exc.ProgrammingError}),
+        ({"no_such_column": 1}, {"sqlite": exc.OperationalError, "postgresql": exc.ProgrammingError}),
     ],
 )
-def test_errors_are_sqlalchemys(connection: Connection, values: dict[str, Any], expected: type[Exception]) -> None:
+def test_errors_are_sqlalchemys(
+    connection: Connection, values: dict[str, Any], expected: dict[str, type[Exception]]
+) -> None:
     connection.execute(RENAME, {"thread": "t", "last_position": 1})
     connection.execute(INSERT_THREAD, thread("t"))
     for _ in range(2):
-        with pytest.raises(expected):
+        with pytest.raises(expected[connection.dialect.name]):
             connection.execute(RENAME, {"thread": "t", **values})
 
 
 def test_a_value_without_a_json_form_is_bad_input_below(connection: Connection) -> None:
     connection.execute(INSERT_THREAD, thread("t"))
     for _ in range(2):
-        with pytest.raises(exc.StatementError) as raised:
+        with pytest.raises((exc.StatementError, BadInput)) as raised:
             connection.execute(RENAME, {"thread": "t", "context": {"a": object()}})
-        assert isinstance(raised.value.orig, BadInput)
+        assert isinstance(getattr(raised.value, "orig", raised.value), BadInput)
 
 
 def test_a_transaction_is_kept_or_undone_whole_whichever_way_its_statements_went(engine: Engine) -> None:
-    connection = SqliteConnection(engine)
-    with connection.transaction(BEGIN):
+    connection = opened(engine)
+    with connection.transaction(write=True):
         connection.execute(INSERT_THREAD, thread("kept"))
         connection.execute(INSERT_THREAD, thread("kept, too"))
-    with pytest.raises(ZeroDivisionError), connection.transaction(BEGIN):
+    with pytest.raises(ZeroDivisionError), connection.transaction(write=True):
         connection.execute(INSERT_THREAD, thread("lost"))
         connection.execute(insert(threads), thread("lost, too"))
         raise ZeroDivisionError
-    with connection.transaction("BEGIN"):
+    with connection.transaction(write=False):
         assert sorted(connection.scalars(select(threads.c.thread_id))) == ["kept", "kept, too"]
     connection.close()
 
 
 def test_a_lock_that_somebody_else_has_is_an_operational_error(engine: Engine) -> None:
-    mine, others = SqliteConnection(engine), SqliteConnection(engine)
-    mine.driver.execute("PRAGMA busy_timeout = 1")
-    with others.transaction(BEGIN), pytest.raises(exc.OperationalError, match="locked"), mine.transaction(BEGIN):
-        pass
-    with mine.transaction(BEGIN):
+    mine, others = opened(engine), opened(engine)
+    with mine.transaction(write=True):
         mine.execute(INSERT_THREAD, thread("t"))
+    soon = "PRAGMA busy_timeout = 1" if engine.dialect.name == "sqlite" else "SET lock_timeout = 1"
+    with mine.transaction(write=False):
+        mine.driver.execute(soon)
+    with others.transaction(write=True):
+        twice(others, RENAME, {"thread": "t", "summary": "theirs"})
+        with pytest.raises(exc.OperationalError, match=r"locked|lock timeout"), mine.transaction(write=True):
+            twice(mine, RENAME, {"thread": "t", "summary": "mine"})
+    with mine.transaction(write=True):
+        mine.execute(RENAME, {"thread": "t", "summary": "mine"})
+    for connection in (mine, others):
+        connection.close()
+
+
+@pytest.mark.parametrize("store_url", ["postgresql"], indirect=True)
+def test_a_connection_that_the_server_has_closed_says_so(engine: Engine) -> None:
+    mine, others = opened(engine), opened(engine)
+    for way in (COUNT, COUNT, select(1)):
+        with mine.transaction(write=True):
+            mine.execute(way)
+    with others.transaction(write=False):
+        others.driver.execute("SELECT pg_terminate_backend(%s)", [mine.driver.info.backend_pid])
+    with pytest.raises(exc.DBAPIError) as raised, mine.transaction(write=True):
+        mine.execute(COUNT)
+    assert raised.value.connection_invalidated
+    assert is_transient(raised.value)
     for connection in (mine, others):
         connection.close()
