@@ -20,6 +20,7 @@ from everturn.hooks.agent import Agent
 from everturn.settings import Settings, settings_from
 from everturn.store.store import Store
 from everturn.worker.health import HealthServer
+from everturn.worker.payload_visits import skip_idle_walks
 from everturn.worker.plugin import EverturnPlugin
 from everturn.worker.versioning import pollers_of, set_current
 from everturn.worker.vitals import Vitals
@@ -56,6 +57,7 @@ async def run_worker(  # noqa: PLR0913 - by name only, and all can be left out
         settings = settings_from(**given)
     else:
         settings = settings.model_copy(update={name: value for name, value in given.items() if value is not None})
+    skip_idle_walks()
     plugin = EverturnPlugin(agents, store, settings=settings, create_store=create_store)
     temporal = client or await connect_temporal(settings, data_converter=data_converter)
     worker = Worker(temporal, task_queue=settings.task_queue, plugins=[plugin])

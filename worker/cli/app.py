@@ -31,6 +31,7 @@ from everturn.worker.cli.options import (
     TaskQueue,
     WorkerOptions,
 )
+from everturn.worker.cli.overview import Overview
 from everturn.worker.cli.running import (
     DONE,
     INTERRUPTED,
@@ -44,6 +45,7 @@ from everturn.worker.cli.schedule_app import schedule
 
 app = typer.Typer(
     name="everturn",
+    cls=Overview,
     help="Every chat turn of an LLM agent as a Temporal workflow.",
     epilog="Exit codes: 0 done, 1 the turn failed, 2 bad usage, 3 a service cannot be reached.",
     add_completion=False,
