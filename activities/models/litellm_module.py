@@ -44,7 +44,7 @@ def load_litellm() -> ModuleType:
         litellm.disable_hf_tokenizer_download = True
         if "LITELLM_LOG" not in os.environ:
             logging.getLogger("LiteLLM").setLevel(logging.ERROR)  # it warns of finish reasons that we handle
-        return litellm
+        return sys.modules["litellm"]
 
 
 def _forget_half_of_it() -> None:
