@@ -22,14 +22,18 @@ from everturn.ids import request_id_of
 
 KEEP: Final = 30.0
 """Seconds for which the result of a local activity waits for the next try of its lost workflow task."""
+CLOSE: Final = 5.0
+"""Seconds that what nobody waits for any more has to end in when its worker has stopped."""
 
 
 @dataclass(eq=False)
-class _Run:
+class Run:
+    """One local activity. waiting: executions that want its result."""
+
     args: Sequence[Any]
     attempt: int
     task: asyncio.Task[Any]
-    lost: bool = False
+    waiting: int = 0
 
 
 class LocalRuns:
@@ -39,35 +43,40 @@ class LocalRuns:
     """
 
     def __init__(self) -> None:
-        self._runs: defaultdict[tuple[str, str], list[_Run]] = defaultdict(list)
+        self._runs: defaultdict[tuple[str, str], list[Run]] = defaultdict(list)
 
-    def joined(self, info: activity.Info, args: Sequence[Any], start: Callable[[], Coroutine[Any, Any, Any]]) -> _Run:
+    def joined(self, info: activity.Info, args: Sequence[Any], start: Callable[[], Coroutine[Any, Any, Any]]) -> Run:
         """The run of this activity with these arguments; started if there is none."""
         key = (info.workflow_run_id or "", info.activity_type)
         for run in self._runs[key]:
             if run.attempt == info.attempt and run.args == args:
+                if run.task.done():
+                    self._forget(key, run)
                 return run
-        run = _Run(args, info.attempt, asyncio.ensure_future(start()))
+        run = Run(args, info.attempt, asyncio.ensure_future(start()))
         self._runs[key].append(run)
         run.task.add_done_callback(lambda _: self._ended(key, run))
         return run
 
     async def close(self) -> None:
-        """Cancels what nobody waits for any more, and returns when it has ended."""
+        """Cancels what nobody waits for any more."""
         tasks = [run.task for runs in self._runs.values() for run in runs]
         for task in tasks:
             task.cancel()
-        await asyncio.gather(*tasks, return_exceptions=True)
+        if tasks:
+            await asyncio.wait(tasks, timeout=CLOSE)
 
-    def _ended(self, key: tuple[str, str], run: _Run) -> None:
-        if run.lost:
-            asyncio.get_running_loop().call_later(KEEP, self._forget, key, run)
-        else:
+    def _ended(self, key: tuple[str, str], run: Run) -> None:
+        if run.waiting:
             self._forget(key, run)
+        else:
+            asyncio.get_running_loop().call_later(KEEP, self._forget, key, run)
 
-    def _forget(self, key: tuple[str, str], run: _Run) -> None:
-        self._runs[key].remove(run)
-        if not self._runs[key]:
+    def _forget(self, key: tuple[str, str], run: Run) -> None:
+        runs = self._runs[key]
+        if run in runs:
+            runs.remove(run)
+        if not runs:
             del self._runs[key]
 
 
@@ -97,11 +106,13 @@ class _Outliving(ActivityInboundInterceptor):
         if not info.is_local or not info.activity_type.startswith(activity_name("")):
             return await inner(input)
         run = self._runs.joined(info, input.args, lambda: inner(input))
+        run.waiting += 1
         try:
             return await asyncio.shield(run.task)
         except asyncio.CancelledError:
             if not self._running.was_interrupted(request_id_of(info.workflow_id or "")):
-                run.lost = True
                 raise
             run.task.cancel()
             return await run.task
+        finally:
+            run.waiting -= 1

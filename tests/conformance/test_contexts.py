@@ -4,6 +4,7 @@ field."""
 from __future__ import annotations
 
 import time
+import uuid
 from collections import defaultdict
 from collections.abc import AsyncIterator, Callable
 from typing import Any
@@ -54,13 +55,14 @@ async def seen(client: Client) -> AsyncIterator[Seen]:
     }
     async with running(type("Seen", (Agent,), given)(), model=MODEL, client=client) as system:
         facts: dict[str, Any] = {"principal": PRINCIPAL, "tenant_id": "acme", "body": {"ticket": 7}}
-        await system.run_turn("do it", thread_id="t", request_id="r1", **facts)
-        await system.run_turn("refuse it", thread_id="t", request_id="r2", **facts)
+        unique = uuid.uuid4().hex  # Temporal is shared, also by another setup of this fixture
+        await system.run_turn("do it", thread_id="t", request_id=f"r1-{unique}", **facts)
+        await system.run_turn("refuse it", thread_id="t", request_id=f"r2-{unique}", **facts)
         yield dict(found)
 
 
 COMMON: dict[str, Check] = {
-    "request_id": lambda c: c.request_id in ("r1", "r2"),
+    "request_id": lambda c: c.request_id.startswith(("r1-", "r2-")),
     "thread_id": lambda c: c.thread_id == "t",
     "agent": lambda c: c.agent == "seen",
     "principal": lambda c: c.principal == PRINCIPAL,
@@ -161,7 +163,7 @@ FIELDS: dict[str, dict[str, Check]] = {
         "classification": lambda c: c.classification == "fatal",
     },
     "tool": {
-        "idempotency_key": lambda c: c.idempotency_key == f"r1:tool:{c.tool_call_id}",
+        "idempotency_key": lambda c: c.idempotency_key == f"{c.request_id}:tool:{c.tool_call_id}",
         "cancelled": lambda c: c.cancelled.is_set() is False,
         "progress": lambda c: callable(c.progress),
     },

@@ -20,6 +20,7 @@ IDS: Final = [
 PROGRAM: Final = """
 import contextlib, io, json, sys
 from everturn.worker.cli.app import run_command_line
+from everturn.worker.exit import guarded_exit
 found = []
 for arguments in json.loads(sys.stdin.read()):
     output, errors = io.StringIO(), io.StringIO()
@@ -27,6 +28,7 @@ for arguments in json.loads(sys.stdin.read()):
         code = run_command_line(arguments)
     found.append([code, output.getvalue(), errors.getvalue()])
 print(json.dumps(found))
+guarded_exit(0)
 """
 """Many commands in one process: what is tested is what they make of their arguments."""
 AGENT: Final = ("--agent", "a")
