@@ -95,11 +95,13 @@ class Plan:
         return [(place, convert) for place, convert in enumerate(found) if convert is not None]
 
     def _inward(self, given: Values) -> Sequence[Any] | Values:
-        values: dict[str, Any] = {}
+        values: list[Any] = []
         for name, convert in self._slots:
             value = given[name] if name in given else self._constants[name]
-            values[name] = value if convert is None else convert(value)
-        return list(values.values()) if self._positional else values
+            values.append(value if convert is None else convert(value))
+        if self._positional:  # a name may have several places
+            return values
+        return {name: value for (name, _), value in zip(self._slots, values, strict=True)}
 
     def _made(self, row: tuple[Any, ...]) -> Any:
         if not self._outward:

@@ -24,6 +24,9 @@ THREAD = select(threads.c.thread_id, threads.c.context, threads.c.created_at, th
     threads.c.thread_id == bindparam("thread")
 )
 TEXTS = select(messages.c.position, messages.c.parts).where(messages.c.hidden == False)  # noqa: E712 - a literal in SQL
+AROUND = select(messages.c.position).where(
+    (messages.c.position == bindparam("place") - 1) | (messages.c.position == bindparam("place") + 1)
+)
 COUNT = select(func.count()).select_from(messages)
 RENAME = update(threads).where(threads.c.thread_id == bindparam("thread"))
 DELETE = delete(messages).where(messages.c.position >= bindparam("least"))
@@ -88,6 +91,7 @@ def test_results_have_the_methods_that_the_store_uses(connection: Connection) ->
     assert len(connection.execute(TEXTS).all()) == 4
     assert connection.execute(TEXTS).first().position == 1
     assert list(connection.scalars(TEXTS)) == [1, 2, 3, 4]
+    assert sorted(twice(connection, AROUND, {"place": 2}).scalars()) == [1, 3]
     assert connection.scalar(COUNT) == connection.scalar(COUNT) == 4
     assert connection.execute(THREAD, {"thread": "nobody"}).one_or_none() is None
     assert connection.execute(THREAD, {"thread": "nobody"}).first() is None
