@@ -20,6 +20,7 @@ REPAIR_TEXT = (
     "Your answer does not have the required form: {problem}\nAnswer again with nothing but the corrected JSON."
 )
 CUT_MARK = "… [cut: {left:,} of {size:,} characters are shown]"
+_ENCODER = json.JSONEncoder(ensure_ascii=False, default=str)
 
 
 @dataclass(slots=True)
@@ -105,7 +106,7 @@ def render_step(record: StepRecord, quirks: Quirks, limit: int) -> list[JsonDict
 
 def as_text(output: object) -> str:
     """A tool's output as the model reads it: strings as they are, anything else as JSON."""
-    return output if isinstance(output, str) else json.dumps(output, ensure_ascii=False, default=str)
+    return output if isinstance(output, str) else _ENCODER.encode(output)
 
 
 def cut(text: str, limit: int) -> str:

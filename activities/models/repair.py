@@ -4,12 +4,15 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterable, Sequence
-from typing import Any, cast
+from functools import lru_cache
+from typing import Any, Final, cast
 
 from everturn.activities.models.calls import parse_arguments
 from everturn.turns import JsonDict
 
 MISSING_RESULT = json.dumps({"error": "the call was interrupted before it had a result"})
+SHORT: Final = 2000
+"""Characters of arguments that are remembered to be in order."""
 
 
 def repaired(messages: Sequence[JsonDict]) -> tuple[list[JsonDict], list[str]]:
@@ -79,7 +82,7 @@ class _Repair:
     def _with_object_input(self, call: JsonDict) -> JsonDict:
         function = cast(JsonDict, call.get("function") or {})
         arguments = function.get("arguments")
-        if isinstance(arguments, str) and arguments.strip() and parse_arguments(arguments) is not None:
+        if isinstance(arguments, str) and _is_object(arguments):
             return call
         if arguments:
             self.notes.append(f"the input of tool call {call['id']!r} is not a JSON object; the prompt has {{}}")
@@ -101,6 +104,20 @@ class _Repair:
             self.notes.append(f"tool call {given!r} had no result; the prompt has an error result")
             result = {"role": "tool", "content": MISSING_RESULT}
         return {**result, "tool_call_id": call["id"]}
+
+
+def _is_object(arguments: str) -> bool:
+    return _is_short_object(arguments) if len(arguments) <= SHORT else _parses(arguments)
+
+
+@lru_cache(maxsize=8192)
+def _is_short_object(arguments: str) -> bool:
+    """A thread's calls come again with each of its steps."""
+    return _parses(arguments)
+
+
+def _parses(arguments: str) -> bool:
+    return bool(arguments.strip()) and parse_arguments(arguments) is not None
 
 
 def _without(message: JsonDict, key: str) -> JsonDict:
