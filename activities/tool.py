@@ -39,8 +39,8 @@ RETRY_FIRST: Final = 1.0
 RETRY_MAX: Final = 30.0
 """Seconds between the runs of a tool with `retries`: doubling from the first to the last."""
 LOST_PATIENCE: Final = 2.0
+"""Seconds that a quick call which has begun elsewhere gets to end there; it would have ended in a tenth of that."""
 LOOK_EVERY: Final = 0.1
-"""Seconds."""
 
 INTERRUPTED_TEXT: Final = "The turn was cancelled before this tool finished."
 UNKNOWN_TEXT: Final = (

@@ -11,7 +11,7 @@ from everturn.activities.models.calls import parse_arguments
 from everturn.turns import JsonDict
 
 MISSING_RESULT = json.dumps({"error": "the call was interrupted before it had a result"})
-SHORT: Final = 2000
+SHORT: Final = 500
 """Characters of arguments that are remembered to be in order."""
 
 
@@ -110,7 +110,7 @@ def _is_object(arguments: str) -> bool:
     return _is_short_object(arguments) if len(arguments) <= SHORT else _parses(arguments)
 
 
-@lru_cache(maxsize=8192)
+@lru_cache(maxsize=4096)
 def _is_short_object(arguments: str) -> bool:
     """A thread's calls come again with each of its steps."""
     return _parses(arguments)
